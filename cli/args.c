@@ -37,7 +37,7 @@ static err other_verb(const struct opt_info *info, i32 verb) {
     return e;
 }
 
-/* Is this argument an option of ours rather than a value? */
+/* True if this argument is an option rather than a value. */
 static bool looks_like_option(const char *arg) {
     char name[64];
     if (arg[0] != '-' || !arg[1]) return false;
@@ -64,7 +64,7 @@ static err take_value(struct parser *p, const struct opt_info *info, const char 
     return FAIL_AT(E103, NULL, fix, "--%s needs a value%s%s", info->name, next ? ", and what follows is " : "", next ? next : "");
 }
 
-/* A list given once more goes on: --na x --na y is --na x,y. */
+/* A repeated list option appends: --na x --na y is --na x,y. */
 static err add_to_list(struct parser *p, i32 id, const char *value) {
     struct str all = {0};
     str_addf(&all, "%s,%s", p->o->meta[id].text, value);
@@ -80,7 +80,8 @@ static err set_option(struct parser *p, i32 id, const char *behind, bool no) {
     if (!(info->verbs >> p->out->verb & 1)) return other_verb(info, p->out->verb);
     if (info->type != OPT_BOOL) TRY(take_value(p, info, behind, &value));
     const bool again = p->o->meta[id].rank == OPT_RANK_FLAG && p->o->meta[id].text[0];
-    if (info->type == OPT_LIST && again && p->out->verb != VERB_submit) return add_to_list(p, id, value); /* its --time is one */
+    /* --time of submit is not a list */
+    if (info->type == OPT_LIST && again && p->out->verb != VERB_submit) return add_to_list(p, id, value);
     return opt_set_id(p->o, (enum opt_id)id, value, &OPT_FLAG);
 }
 
@@ -114,7 +115,7 @@ static err short_option(struct parser *p, const char *arg) {
     return set_option(p, id, arg[2] ? arg + 2 : NULL, false);
 }
 
-/* "--norm yes": a switch takes no word of its own. */
+/* "--norm yes": a switch takes no value. */
 static err after_switch(const struct parser *p, const char *arg) {
     char fix[96];
     const char *flag = p->at > 0 ? p->argv[p->at - 1] : "";
@@ -159,7 +160,7 @@ static err one(struct parser *p) {
     return arg[1] == '-' ? long_option(p, arg) : short_option(p, arg);
 }
 
-/* The verb in front, or --version and --help in its place. */
+/* The verb at the front, or --version or --help in its place. */
 static err find_verb(struct parser *p) {
     struct args *out = p->out;
     const char *word = p->argc > 1 ? p->argv[1] : NULL;

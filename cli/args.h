@@ -15,10 +15,10 @@ struct args {
     i32 verb;                  /* enum verb, or -1: no verb, show the overview */
     const char *arg[ARGS_MAX]; /* positional arguments, borrowed from argv */
     i32 narg;
-    char *const *rest;         /* behind "--", of verbs that hand it on as it stands; NULL = no "--" */
+    char *const *rest;         /* the arguments after "--", for verbs that pass them on; NULL = no "--" */
     i32 nrest;
-    bool help;    /* --help, or a verb alone that cannot work alone */
-    bool missing; /* .. which is a mistake all the same: args_missing after the help */
+    bool help;    /* --help, or a verb without arguments that needs some */
+    bool missing; /* .. which is an error: args_missing after the help */
     bool version; /* --version instead of a verb */
 };
 

@@ -1,7 +1,5 @@
-/* cli.h - what the verbs share: the command line, where to print, one function cmd_VERB per verb of verbs.def.
- *
- * The command line is a client of stretto.h; of the library's inside it sees the option table (for help) and the progress line.
- */
+/* cli.h - shared by the verbs: command line, output, one function cmd_VERB per verb of verbs.def. The command line is a
+ * client of stretto.h; of the library's internals it uses only the option table (for help) and the progress line. */
 #ifndef STRETTO_CLI_CLI_H
 #define STRETTO_CLI_CLI_H
 
@@ -16,8 +14,8 @@ struct cli {
     struct options o;          /* flags, and options of the config file without a flag */
     stretto_config *config;    /* the same flags, and the config file */
     struct console console;
-    i32 status;                /* exit status of a job that was waited for, where the verb itself did not fail */
-    bool among;                /* one of several processes that a launcher started, which train together */
+    i32 status;                /* exit status of the job that submit waited for, if the verb itself succeeded */
+    bool among;                /* one of several processes of a launcher that train together */
     bool silent;               /* rank > 0: prints nothing, until its first event (rank 0 has died) */
     bool quiet;                /* --quiet was given */
     bool shown;                 /* the error has been shown: main does not print it again */
@@ -28,10 +26,10 @@ typedef stretto_err verb_fn(struct cli *c);
 #include "opt/verbs.def"
 #undef VERB
 
-/* The library's config of the command line: the file first, then every flag. */
+/* The library's config for the command line: the config file first, then every flag. */
 stretto_err cli_config(struct cli *c);
 
-/* An option of the config into c->o, where no flag gives it: the verbs look there. */
+/* Copies an option of the config into c->o, which the verbs read, unless a flag sets it. */
 stretto_err cli_take(struct cli *c, enum opt_id id);
 
 /* Shows the error now; main then does not show it again. */
@@ -43,20 +41,20 @@ void cli_open_console(struct cli *c);
 /* Events of the library go to the progress line. */
 void cli_on_event(void *cli, const stretto_event *e);
 
-/* E702 where an output of the command line is a folder, or a file that the command reads. */
+/* E702 if an output of the command line is a folder or an input file of the command. */
 stretto_err cli_outputs(const struct cli *c);
 
-/* Text to stdout, freed; returns 0, or E703 when stdout cannot take it. */
+/* Prints a text to stdout and frees it; returns 0, or E703 if stdout fails. */
 stretto_err cli_print(char *text);
 
-/* The same into the file named by --out, where it is given. */
+/* The same into the file of --out, if it is given. */
 stretto_err cli_print_out(const struct cli *c, char *text);
 
-/* The file named by --out, or `otherwise`. */
+/* The file of --out, or `otherwise`. */
 const char *cli_out(const struct cli *c, const char *otherwise);
 
-/* The model and the run folder that `train` writes, by its arguments and options: without -o the model is DATA without folder and
- * extension, plus ".model". */
+/* The model and the run folder that `train` writes: without -o the model is DATA without folder and extension, plus
+ * ".model". */
 enum { CLI_PATH = 4352 };
 void cli_train_files(const struct args *a, const struct options *o, char model[CLI_PATH], char run_dir[CLI_PATH]);
 

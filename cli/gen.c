@@ -34,7 +34,7 @@ static void man_options(FILE *f, const struct opt_list *lists) {
     }
 }
 
-/* One exit status and the errors that end with it. */
+/* An exit status and the errors that cause it. */
 static void man_status(FILE *f, i32 status) {
     bool any = false;
     for (i32 i = 0; i < err_count(); i++) {
@@ -79,7 +79,7 @@ void gen_man(FILE *f, const struct opt_list *lists) {
           f);
 }
 
-/* The words of a WORD option between `between`, or nothing. */
+/* The values of a WORD option, separated by `between`; nothing for other options. */
 static void words(FILE *f, enum opt_id id, const struct opt_list *lists, const char *between) {
     struct str out = {0};
     opt_words_text(&out, lists, opt_info(id), between);
@@ -99,7 +99,7 @@ static void all_topics(FILE *f) {
     for (i32 i = 0; help_topic_name(i); i++) fprintf(f, "%s%s", i ? " " : "", help_topic_name(i));
 }
 
-/* The values of options, as branches of a case in sh. */
+/* The values of options, as branches of a shell case. */
 static void bash_values(FILE *f, const struct opt_list *lists) {
     for (i32 i = 0; i < OPT_COUNT; i++) {
         const struct opt_info *info = opt_info((enum opt_id)i);

@@ -253,7 +253,7 @@ err help_explain(FILE *f, const char *code) {
     if (!str_to_i64(digits, strlen(digits), &n) || n < 0 || n > 99999) n = -1;
     for (size_t i = 0; warning && i < COUNT(warnings); i++) {
         if (warnings[i].code != n) continue;
-        fprintf(f, "W%03d %s   (a warning: the run goes on)\n\n", warnings[i].code, warnings[i].title);
+        fprintf(f, "W%03d %s   (a warning: the run continues)\n\n", warnings[i].code, warnings[i].title);
         wrap(f, warnings[i].help, 0, 0);
         return 0;
     }

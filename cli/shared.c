@@ -25,7 +25,7 @@ static void show_json(FILE *f) {
     fputs("}\n", f);
 }
 
-/* Every line of a text, with something in front of it. */
+/* Prints every line of a text after a prefix. */
 static void show_lines(FILE *f, const char *first, const char *others, const char *text) {
     for (const char *p = text, *front = first; *p; front = others) {
         size_t n = strcspn(p, "\n");
@@ -48,7 +48,7 @@ static void show_text(FILE *f, const struct cli *c) {
     show_lines(f, "  fix: ", "  fix: ", stretto_errfix());
 }
 
-/* The text is gathered and written at once, since several processes may show an error at the same time. */
+/* Builds the text and writes it at once, since several processes may print an error at the same time. */
 void cli_show_error(struct cli *c) {
     static char text[8192];
     if (c->shown) return;

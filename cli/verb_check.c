@@ -1,4 +1,4 @@
-/* verb_check.c - `check`, `info`, `cache` and `sample`: data and models looked at, nothing trained. */
+/* verb_check.c - `check`, `info`, `cache` and `sample`: verbs that read or write data and models without training. */
 #include <string.h>
 
 #include "base/file.h"

@@ -5,7 +5,7 @@ stretto_err cmd_doctor(struct cli *c) {
     char *text = NULL;
     stretto_err e = stretto_doctor(c->config, c->o.json, &text);
     if (!text) return e;
-    c->shown = e < 0; /* the lines of the text show it */
+    c->shown = e < 0; /* the printed text contains the error */
     stretto_err printed = cli_print(text);
     return e < 0 ? e : printed;
 }

@@ -24,7 +24,7 @@ struct inner {
     struct cli c;
     const char **argv;      /* "stretto", then the command */
     const char *again[AGAIN_MOST], *env[ENV_MOST];
-    char *text[AGAIN_MOST]; /* words of again that are allocated */
+    char *text[AGAIN_MOST]; /* words of `again` that are allocated */
     i32 nagain, ntext, nenv;
     char model[CLI_PATH], run[CLI_PATH], program[PATH_MAX];
 };
@@ -46,7 +46,7 @@ static stretto_err parse_inner(const struct args *outer, const struct launcher *
     return cli_config(c);
 }
 
-/* The names that `train` would take; of `resume` the folder that it names. */
+/* The model and run that `train` would write, or that `resume` continues. */
 static void name_files(struct inner *in) {
     const struct cli *c = &in->c;
     const char *data = c->args.arg[0];
@@ -88,7 +88,7 @@ static stretto_err find_heal(struct inner *in) {
     return cli_take(&in->c, OPT_heal);
 }
 
-/* Variables that change what the program does; the mark of a supervisor is not the job's. */
+/* Environment variables that change results or speed, for the job; without those of a supervisor. */
 static void find_environment(struct inner *in) {
     for (char **v = environ; *v && in->nenv < ENV_MOST; v++)
         if (strncmp(*v, "STRETTO_", strlen("STRETTO_")) == 0 && strncmp(*v, MARK "=", strlen(MARK "=")) != 0)
@@ -97,7 +97,7 @@ static void find_environment(struct inner *in) {
 
 /* ------------------------------------------------------------------ checks of a remote job ---------------------------------- */
 
-/* Is there a plan for so many ranks? */
+/* Checks that a plan exists for this number of ranks. */
 static stretto_err check_plan(struct cli *c, stretto_data *data, const struct launch_job *j) {
     stretto_plan *p = NULL;
     char machine[64];
@@ -115,7 +115,7 @@ static stretto_err check_run(const char *run) {
     snprintf(pattern, sizeof pattern, "%s/checkpoints/*.ckpt", run);
     const bool has = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
     if (has) globfree(&found);
-    snprintf(fix, sizeof fix, "submit .. -- resume %s   (goes on), or another -o MODEL", run);
+    snprintf(fix, sizeof fix, "submit .. -- resume %s   (continues), or another -o MODEL", run);
     return has ? FAIL_AT(E106, "submit", fix, "train begins anew, but %s has a checkpoint of a run that was stopped", run) : 0;
 }
 
@@ -151,7 +151,7 @@ static void say(void *cli, const char *line) {
     if (!c->o.quiet) fprintf(stderr, "%s\n", line);
 }
 
-/* The words of srun name the library that serves them. */
+/* The srun options that fit the MPI library. */
 static const char *library(const char *wish) {
     return strcmp(wish, "pmix") == 0 ? "openmpi" : strcmp(wish, "pmi2") == 0 ? "mpich" : wish;
 }

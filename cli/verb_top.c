@@ -1,4 +1,4 @@
-/* verb_top.c - `top`: what each rank of a run is doing, from the records that they leave in RUN/status. */
+/* verb_top.c - `top`: shows what each rank of a run is doing, from the records in RUN/status. */
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ static stretto_err picture(const struct cli *c, struct status_record *r, struct 
         if (n == 0) str_addf(out, "no rank has written a record in %s/status yet\n", run_dir);
         else status_table(r, n, clock_wall(), out);
         if (finished) str_addf(out, "finished: the model is %s\n", str_text(&model));
-        else if (*over) str_addf(out, "not running; stretto resume %s goes on where there is a checkpoint\n", run_dir);
+        else if (*over) str_addf(out, "not running; stretto resume %s continues where there is a checkpoint\n", run_dir);
     }
     str_free(&model);
     return str_ok(out);

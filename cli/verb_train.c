@@ -9,21 +9,21 @@
 
 #include "cli.h"
 
-/* For the signal handler only. */
+/* Read by the signal handler only. */
 static stretto_trainer *volatile running;
 static const struct cli *volatile listener;
-static volatile sig_atomic_t stop_requested, trained; /* trained: what is left is to score and to write */
+static volatile sig_atomic_t stop_requested, trained; /* trained: only scores and outputs remain */
 static struct timespec stop_time;
 static char stop_text[CLI_PATH + 200]; /* message on the first signal; "" = none */
-static const char too_early[] = "asked to stop before the training has begun: go on with the same command\n";
+static const char too_early[] = "asked to stop before the training has begun: continue with the same command\n";
 static const char too_late[] = "\nthe training is over and its results are being written; Ctrl-C again stops at once\n";
 
-/* What asks a run to write a checkpoint and end: also a terminal that closes, and the soft limit of processor time. */
+/* Signals on which a run writes a checkpoint and ends, including a closed terminal and the soft CPU time limit. */
 static const int stops[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGXCPU};
 
-#define TWICE_S 1.0 /* a launcher passes on a Ctrl-C that its ranks have had already */
+#define TWICE_S 1.0 /* a launcher forwards a Ctrl-C that its ranks have received already */
 
-/* A second Ctrl-C by the user. */
+/* True for a second Ctrl-C of the user. */
 static bool is_second_request(int number) {
     struct timespec now;
     if (!stop_requested || number != SIGINT) return false;
@@ -37,7 +37,7 @@ static void say(const char *text) {
     if (write(STDERR_FILENO, text, strlen(text)) < 0) stop_text[0] = 0; /* stderr is closed */
 }
 
-/* One signal at a time: the others are held back meanwhile. */
+/* Handles one signal at a time; the others are blocked meanwhile. */
 static void on_signal(int number) {
     const int kept = errno;
     if (is_second_request(number)) _exit(130);
@@ -57,8 +57,8 @@ static void catch_signals(const struct cli *c, const char *run_dir) {
     for (size_t i = 0; i < COUNT(stops); i++) sigaddset(&a.sa_mask, stops[i]);
     listener = c;
     if (c->among)
-        snprintf(stop_text, sizeof stop_text, "asked to stop: a checkpoint is written, if the launcher waits for it; go on with\n"
-                 "  stretto resume %s\n", run_dir);
+        snprintf(stop_text, sizeof stop_text, "asked to stop: a checkpoint is written, if the launcher waits for it; "
+                 "continue with\n  stretto resume %s\n", run_dir);
     else if (isatty(STDERR_FILENO))
         snprintf(stop_text, sizeof stop_text, "\nstopping after this step; Ctrl-C again stops at once\n");
     for (size_t i = 0; i < COUNT(stops); i++) {
@@ -66,7 +66,7 @@ static void catch_signals(const struct cli *c, const char *run_dir) {
         const bool ignored = stops[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
         if (!ignored) sigaction(stops[i], &a, NULL); /* nohup stays nohup */
     }
-    signal(SIGPIPE, SIG_IGN); /* a reader that ends, and a file that may not grow, are errors of one output */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file size limit are errors of that output only */
     signal(SIGXFSZ, SIG_IGN);
 }
 
@@ -78,8 +78,8 @@ void cli_train_files(const struct args *a, const struct options *o, char model[C
     else snprintf(run_dir, CLI_PATH, "%.4300s.run", model);
 }
 
-/* Writes the model last, because it marks the run as finished: a run that is killed earlier resumes and draws again.  What cannot
- * be written does not stop the rest; saving the model returns the first error. */
+/* Writes the model last, because it marks the run as finished: a run that is killed earlier resumes and writes again.
+ * Continues after failed outputs and returns the first error. */
 static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *model, const char *run_dir) {
     char report[4200];
     snprintf(report, sizeof report, "%s/report.html", run_dir);
@@ -98,12 +98,12 @@ static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *
     return 0;
 }
 
-/* E807 after a time limit: the model has what was learnt so far. */
+/* E807 after a time limit: the model contains what was learned so far. */
 static stretto_err need_end(const struct cli *c, stretto_err reason, const char *model, const char *run_dir) {
     char fix[CLI_PATH + 64], time[32];
     if (reason != STRETTO_STOP_TIME) return 0;
     snprintf(time, sizeof time, "%.31s", stretto_config_get(c->config, "time-limit"));
-    snprintf(fix, sizeof fix, "stretto resume %.4300s   (goes on, as if there had been no limit)", run_dir);
+    snprintf(fix, sizeof fix, "stretto resume %.4300s   (continues as if there had been no limit)", run_dir);
     return FAIL_AT(E807, NULL, fix, "unfinished: --time-limit %s ended the training; %.400s holds the best weights so far", time,
                    model);
 }
@@ -129,7 +129,7 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
         snprintf(fix, sizeof fix, "stretto resume %s", run_dir);
         const stretto_err e = FAIL_AT(E802, NULL, fix, "stopped as asked; a checkpoint is in %s", run_dir);
         c->shown = c->silent;
-        cli_show_error(c); /* before ranks part, when the first that ends may be the end of all */
+        cli_show_error(c); /* show it before ranks exit: the first to exit may end all */
         return e;
     }
     TRY(reason);
@@ -138,7 +138,7 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     return need_skill(c, t);
 }
 
-/* The run has read this file before, and resume takes no options of reading: the remedy of the reader does not apply. */
+/* Drops the reader's remedy: the run has read this file before, and resume takes no reader options. */
 static stretto_err unlike_before(stretto_err e) {
     const struct err_record r = *err_last();
     if (r.code != E102 && (r.code < E201 || r.code > E214 || r.code == E213)) return e;
@@ -163,7 +163,7 @@ static stretto_err train(struct cli *c, const char *data_path, const char *model
     return e;
 }
 
-/* --print-config: with the answers to every `auto` that this data gives. */
+/* --print-config: prints the config with every `auto` resolved for this data. */
 static stretto_err print_config(struct cli *c, const char *data_path) {
     stretto_data *data = NULL;
     stretto_trainer *t = NULL;
@@ -189,7 +189,7 @@ stretto_err cmd_train(struct cli *c) {
 }
 
 stretto_err cmd_resume(struct cli *c) {
-    static const enum opt_id later[] = {OPT_plot, OPT_trace, OPT_require_skill}; /* asked for when it began */
+    static const enum opt_id later[] = {OPT_plot, OPT_trace, OPT_require_skill}; /* set when the run began, used at its end */
     char config[4200], *data = NULL, *model = NULL;
     const char *run_dir = c->args.arg[0];
     snprintf(config, sizeof config, "%s/config.json", run_dir);

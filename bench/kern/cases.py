@@ -1,6 +1,6 @@
 """cases.py - the measured cases: one Row per table line, with its target ratio (bar) and the implementations to compare.
 
-A contender is one implementation: a process (ours; kept: PyTorch with a malloc that keeps memory; stock: default PyTorch) and the words of its case."""
+An implementation is one process (ours; kept: PyTorch with a malloc that keeps memory; stock: default PyTorch) and the words of its case."""
 import dataclasses
 
 SHAPES = {"S1": (100, 32, 8, 64), "S2": (100, 64, 16, 128), "S3": (168, 64, 32, 256), "S4": (512, 1, 8, 128), "S5": (50, 256, 64, 512),
@@ -49,7 +49,7 @@ class Row:
     over_fp32: float = 0                           # bf16 on AMX: over PyTorch's fp32
     own: float = 0                                 # bf16 by AVX512_BF16 without AMX: over our own fp32
     size: tuple = ()
-    contenders: dict = dataclasses.field(default_factory=dict)
+    implementations: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         self.size = SHAPES[self.shape]
@@ -64,19 +64,19 @@ class Row:
         return f"T={T} B={B} I={I} H={H} layers={self.layers} {self.words}".strip()
 
     def finish(self):
-        """Contenders: name -> (process, words)."""
+        """Implementations: name -> (process, words)."""
         base = self.data()
         team = " team=1" if self.size[1] < self.threads and "step=1" not in base else ""
         mine = f"{base} {self.ours}{team}".strip()
-        self.contenders = {"ours": ("ours", mine)}
+        self.implementations = {"ours": ("ours", mine)}
         if self.group == "avx2":
             return self
         peer = base + (" stepped=1" if self.group == "decoder" else "")
-        self.contenders["kept"] = ("kept", peer)
-        self.contenders["stock"] = ("stock", peer)
+        self.implementations["kept"] = ("kept", peer)
+        self.implementations["stock"] = ("stock", peer)
         if self.group == "bf16":
-            self.contenders["ours fp32"] = ("ours", mine.replace("prec=bf16", "prec=fp32"))
-            self.contenders["kept fp32"] = ("kept", peer.replace("prec=bf16", "prec=fp32"))
+            self.implementations["ours fp32"] = ("ours", mine.replace("prec=bf16", "prec=fp32"))
+            self.implementations["kept fp32"] = ("kept", peer.replace("prec=bf16", "prec=fp32"))
         return self
 
 

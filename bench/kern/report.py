@@ -29,11 +29,11 @@ METHOD = """## How it is measured
   the same weights and inputs; fp32: largest difference over the largest entry <= 5e-6; bf16: cosine >= 0.999 and relative L2 <= 2e-2 for every
   tensor; a full step: the gradient of the first step and the losses of ten. `checked` shows what came out.
 - One sample is one step: forward, backward and weight gradients, the packing of transposed weights included; no gradient of the input, which is
-  data. Contenders take turns, a few samples each. Before and after every sample a calibration loop (multiply-adds in registers, ~150 us, the
+  data. Implementations take turns, a few samples each. Before and after every sample a calibration loop (multiply-adds in registers, ~150 us, the
   median of seven bursts; for bf16 also AMX tiles with loads, where there are any) runs on the same threads of the same process, PyTorch's OpenMP threads included.
-- Quiet: both loops at 90 % or more of what they usually reach for this contender in this row, and the threads waited for a processor during less
+- Quiet: both loops at 90 % or more of what they usually reach for this implementation in this row, and the threads waited for a processor during less
   than 2 % of the step. Times are `median (first quarter, median of all samples)` in ms over all processes; a row with fewer than {full} quiet
-  samples of a contender says so, with fewer than {few} it has no figure. Every contender ran in {generations} processes, one after another.
+  samples of an implementation says so, with fewer than {few} it has no figure. Every implementation ran in {generations} processes, one after another.
 - Work is true work: dX of the first layer is left out (nominal work counts it; oneDNN, so PyTorch, computes it anyway). % of peak = true work over
   the rate of the calibration loop in the same moments, all threads: multiply-adds of the instruction set, for bf16 AMX tiles.
 - `kept`: PyTorch with a malloc that keeps memory ({keep}); `stock`: as it comes. Ratios are
@@ -66,8 +66,8 @@ def ms(c):
     return f"{c['ms']:.3g} ({c['p25']:.3g}, {c['raw']:.3g})" if c["ms"] < 100 else f"{c['ms']:.0f} ({c['p25']:.0f}, {c['raw']:.0f})"
 
 
-def sure(*contenders):
-    return all(c and c["quiet"] >= FEW for c in contenders)
+def sure(*implementations):
+    return all(c and c["quiet"] >= FEW for c in implementations)
 
 
 def ratios(row):
@@ -227,7 +227,7 @@ def main():
     met, missed, open_ = bars(rows)
     peers = next((json.loads(v) for k, v in record["info"].items() if k.startswith("kept")), {})
     ours = next((v for k, v in record["info"].items() if k.startswith("ours")), "")
-    realtime = " Every contender alike ran before the other programs of the machine (SCHED_RR)." if record["realtime"] else ""
+    realtime = " Every implementation alike ran before the other programs of the machine (SCHED_RR)." if record["realtime"] else ""
     keep = "`MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` 16 GiB, `MALLOC_TOP_PAD_` 256 MiB"
     text = ["# Results: kernels", "", "`make bench-kernels` writes this page; every row, good or bad, as it came out.", "",
             machine(record) + f" {ours}. Compiler {compiler()}, glibc {platform.libc_ver()[1]}. PyTorch {peers.get('torch')}, {peers.get('onednn')}, "
@@ -244,7 +244,7 @@ def main():
             text += [f"## {title}", "", *([cases.NOTES[group], ""] if group in cases.NOTES else []), *table(mine), ""]
     odd = slow(rows)
     if odd:
-        text += ["## Processes that were slow for life", "", "Quiet medians of the processes of one contender that lie more than a quarter apart; the median over all counts.", "",
+        text += ["## Processes that were slow for life", "", "Quiet medians of the processes of one implementation that lie more than a quarter apart; the median over all counts.", "",
                  *(f"- {line}" for line in odd), ""]
     page.write_text("\n".join(text).rstrip() + "\n")
     (results.FOLDER / "img").mkdir(exist_ok=True)

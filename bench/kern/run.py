@@ -38,7 +38,7 @@ FP32_LARGEST = 5e-6            # largest difference over the largest entry, fp32
 BF16_L2, BF16_COSINE = 2e-2, 0.999
 QUIET, WAITED = 0.9, 0.02      # of the usual rate; of the step
 TURN = 0.02                    # seconds of samples a turn
-ENOUGH = 9                     # quiet samples a contender
+ENOUGH = 9                     # quiet samples an implementation
 SHORT = 0.4                    # seconds a row gets at least in a generation
 
 
@@ -53,11 +53,11 @@ def verdict(error, bf16):
 
 def check(team, row, folder, name="ours"):
     """Our numbers for this row against float64.  Returns (good, text)."""
-    who, words = row.contenders[name]
+    who, words = row.implementations[name]
     referee = max((w for w in team.worker if w[0] == "kept"), key=lambda w: w[1])
     team.ask((who, row.threads), f"case dir={folder} {words}")
     team.ask((who, row.threads), "check")
-    reply = team.ask(referee, f"compare dir={folder} {row.contenders['kept'][1] if 'kept' in row.contenders else row.data()}", 600)
+    reply = team.ask(referee, f"compare dir={folder} {row.implementations['kept'][1] if 'kept' in row.implementations else row.data()}", 600)
     error = json.loads(reply)
     good, text = verdict(error, "prec=bf16" in words)
     return good, text if good else f"WRONG: {text} at {error['where']}"
@@ -91,7 +91,7 @@ def quiet(samples):
 def prepare(team, row, folder, result, generation):
     """Prepares every implementation's case in its process, in a separate slot; {name: (who, place, seconds a step)}."""
     ready, used = {}, {}
-    for name, (kind, words) in row.contenders.items():
+    for name, (kind, words) in row.implementations.items():
         who = (kind, row.threads)
         place = used[who] = used.get(who, -1) + 1
         try:
@@ -111,7 +111,7 @@ def prepare(team, row, folder, result, generation):
 def weight(row):
     """Share of the time for a row: long steps need more."""
     T, B, I, H = row.size
-    return 1 + T * B * H * (I + H) * row.layers * (2 if row.group == "bidir" else 1) * len(row.contenders) / row.threads / 4e8
+    return 1 + T * B * H * (I + H) * row.layers * (2 if row.group == "bidir" else 1) * len(row.implementations) / row.threads / 4e8
 
 
 def measure(team, row, folder, result, generation, generations, allowance):
@@ -139,7 +139,7 @@ def measure(team, row, folder, result, generation, generations, allowance):
 # ---------------------------------------------------------------------- what came out
 
 def summary(row, result):
-    """Medians per contender, ratios over PyTorch, share of the peak."""
+    """Medians per implementation, ratios over PyTorch, share of the peak."""
     out = {}
     for name, samples in result["samples"].items():
         good = quiet(samples)
@@ -187,7 +187,7 @@ def say(row, result, isa):
 
 def run(args, rows, build):
     results = {r.key: {"samples": {}, "trouble": {}, "good": False, "checked": ""} for r in rows}
-    wanted = {(who, r.threads) for r in rows for who, _ in r.contenders.values()} | {("kept", max(r.threads for r in rows))}
+    wanted = {(who, r.threads) for r in rows for who, _ in r.implementations.values()} | {("kept", max(r.threads for r in rows))}
     begin, info, spent = time.monotonic(), {}, {}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as scratch:
         data = workers.Data(scratch)

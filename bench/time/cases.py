@@ -25,7 +25,7 @@ QUICK = [Memory("short", 0, 1.0, 0.0), Memory("longer", 0, 0.5, 2.0)]
 
 @dataclasses.dataclass
 class Row:
-    """A contender: P slices (1 = one after another, 0 = PyTorch), threads, precision."""
+    """An implementation: P slices (1 = one after another, 0 = PyTorch), threads, precision."""
     P: int
     threads: int
     prec: str

@@ -102,7 +102,7 @@ def summary(parts):
 
 def series(page, parts, picture):
     text = [results.machine("1 and 2", page["load"]) + f" Measured: revision {page['revision']}, PyTorch {page['torch']}. T={page['T']:,}, B=1, I={page['I']}, H={page['H']}, loss at every step, forward, backward and Adam; "
-            f"medians of {page['rounds']} turns (PyTorch {(page['rounds'] + 1) // 2}), every contender one step a turn"
+            f"medians of {page['rounds']} turns (PyTorch {(page['rounds'] + 1) // 2}), every implementation one step a turn"
             + (", all alike before the other programs of the machine (SCHED_RR)" if page["realtime"] else "") + ".", "", "The best P of each kind:", "", *summary(parts), "",
             f"![speed-up over the number of slices](img/{picture})", ""]
     head = ["P", "L", "", "threads", "ms (first quarter)", "us a step", "over own without slices", "over PyTorch's best", "rounds", "efficiency", "gradient"]
@@ -164,7 +164,7 @@ def simulated(page, parts):
     if not sliced(parts):
         return ["Not simulated yet."]
     words = {True: "met", False: "**missed**", None: "not judged"}
-    text = [results.machine("1 and 2", page["load"]) + f" Measured: revision {page['revision']}. T={page['T']:,}, B=1, I={page['I']}, H={page['H']}; medians of {page['rounds']} turns, every contender "
+    text = [results.machine("1 and 2", page["load"]) + f" Measured: revision {page['revision']}. T={page['T']:,}, B=1, I={page['I']}, H={page['H']}; medians of {page['rounds']} turns, every implementation "
             "and every part that is sampled one step a turn.", "", *(f"- {words[met]}: {line}" for met, line in simulated_bars(parts)), ""]
     rows = []
     for part, P, prec, _ in sliced(parts):

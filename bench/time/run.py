@@ -6,13 +6,13 @@
     memory            weights that forget after about T/256, T/64, T/16 steps
       number of P     a process with the series whole and in P slices, 1 and 2 threads, fp32 and bf16 (all at once would need 9 GB)
         check         the serial gradient against PyTorch in float64; every other row's against the serial one
-        round 1..N    each contender one step, in turns; PyTorch one step in one of its settings, in turns too; task times on one
+        round 1..N    each implementation one step, in turns; PyTorch one step in one of its settings, in turns too; task times on one
                       thread, of all slices and of as many as a member of a team has
         simulate      from these task times: the step on 1 to 16 devices
 
 What counts is the median.  Afterwards the rounds that trained nets take (rounds.py).  A row whose gradient is off is kept, and not counted.
 
---realtime: all contenders alike before the other programs of the machine.  --quick: only the checks, tiny shapes, seconds: the test
+--realtime: all implementations alike before the other programs of the machine.  --quick: only the checks, tiny shapes, seconds: the test
 `time_peer`.  Exit status 77 where .peers/ is missing (bench/peers.sh)."""
 import argparse
 import json

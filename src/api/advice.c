@@ -29,7 +29,7 @@ static bool next_word(const char **at, char word[WORD_BYTES]) {
     return n + 1 < WORD_BYTES;
 }
 
-/* An option of `check`, by its flag; -1 = none. */
+/* The option of `check` with this flag that takes a value; -1 = none. */
 static i32 option_of(const char *flag) {
     const i32 id = strncmp(flag, "--", 2) ? -1 : opt_find(flag + 2);
     return id >= 0 && (opt_info((enum opt_id)id)->verbs & 1u << VERB_check) && opt_info((enum opt_id)id)->type != OPT_BOOL ? id

@@ -95,7 +95,7 @@ stretto_err stretto_config_print(stretto_config *self, char **yaml_out) {
     return text_give(&text, yaml_out);
 }
 
-/* The plan file exists and begins as plans do; the rest is checked when there is a model. */
+/* Checks that the plan file exists and starts like a plan; the rest is checked once the net is known. */
 static err check_plan(const struct options *o) {
     char *text;
     i64 n;

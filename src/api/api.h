@@ -20,56 +20,56 @@ struct stretto_model {
     struct model *m;
     struct stretto_config config;  /* the options it was trained with, resolved */
     struct str record;             /* JSON: when, where, on what, how good */
-    struct str note;               /* what the last forecasts had to do differently */
+    struct str note;               /* how the last forecasts differ from the options */
     struct str warnings;           /* of the data that were opened last, one a line */
-    const struct dataset *last;    /* that the warnings are of; only compared */
+    const struct dataset *last;    /* the data set that `warnings` describe; compared only, never read */
     char *path;
 };
 
-/* Threads, kernels and machine of one run. */
-struct workshop {
+/* What one run computes with: machine, thread pool, kernels, ranks, wisdom. */
+struct run_context {
     struct machine *machine;
     struct comm *comm;      /* the MPI job that this process is a rank of; NULL = none */
-    char no_heal[COMM_PATH]; /* why ranks cannot go on without one that dies, where --heal asks for it; "" = they can */
-    struct machine *ranks;  /* of all ranks, where there are several; NULL = machine */
+    char no_heal[COMM_PATH]; /* why the launcher rules out --heal: one dead rank would end the others; "" = it does not */
+    struct machine *ranks;  /* machine of all ranks, if there are several; NULL = machine */
     struct str shares_from; /* source of unequal rank shares, for a note; "" = none */
     struct wisdom wisdom;
     struct resources use;
 };
-/* joins: this verb is run by all ranks together (training); others run alone wherever they are started. */
-err workshop_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
-                  struct workshop *out);
-void workshop_close(struct workshop *w);
+/* joins: all ranks run this verb together (training). Any other verb runs in one process, also under mpirun. */
+err run_context_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
+                  struct run_context *out);
+void run_context_close(struct run_context *w);
 
-enum { PLAN_BYTES = 64 << 20 }; /* of a saved plan, at most */
+enum { PLAN_BYTES = 64 << 20 }; /* largest file of a saved plan */
 
 err data_handle(struct dataset *set, stretto_data **out); /* takes set */
 
 struct jsonl;
 
-/* The course of training, kept for the curves of the report. */
+/* Training and validation losses by step, notes and warnings of a training, kept for the report. */
 struct curve_point {
     i32 member;
     f64 step, train, valid; /* NaN = not measured */
     bool best, refit;
 };
-struct course {
+struct history {
     struct curve_point *point;
     i64 n, cap;
     struct str notes, warnings; /* one a line */
 };
-err course_csv(const struct course *c, const char *path); /* member,step,train,valid,best */
-void course_read(struct course *c, const char *path); /* the points from metrics.jsonl instead: of the whole run */
-void course_free(struct course *c);
+err history_csv(const struct history *c, const char *path); /* member,step,train,valid,best */
+void history_read(struct history *c, const char *path); /* replaces the points by those in metrics.jsonl: the whole run */
+void history_free(struct history *c);
 
 struct stretto_trainer {
     struct options o;              /* resolved copy */
     stretto_data *data;            /* borrowed */
-    struct workshop shop;
+    struct run_context ctx;
     struct events events;
-    struct course course;
+    struct history history;
     const struct learner *learner;
-    struct learn_job job;          /* resolved; what follows from the options for this data */
+    struct learn_job job;          /* resolved job of the options and this data */
     stretto_model *model;
     struct scores scores;
     char *run_dir, *model_path;
@@ -77,9 +77,9 @@ struct stretto_trainer {
     bool resume;
     bool has_print;                /* data.json describes this data already */
     bool unfinished;               /* ranks_finish must still be called */
-    bool foreseen;                 /* keep_foresee has looked for room */
+    bool foreseen;                 /* keep_foresee has checked the free disk space */
     struct err_record late;        /* the first output that failed after the training (keep.h); code 0 = none */
-    const char *late_option;       /* that names it */
+    const char *late_option;       /* the option that names it */
     volatile int stop;
     struct jsonl *metrics;
     struct status status;          /* of this rank, while there is a run folder */
@@ -88,21 +88,22 @@ struct stretto_trainer {
     struct str text, plan_text;
 };
 
-/* Was there a test part? */
+/* True if the data had a test split. */
 static inline bool trainer_scored(const struct stretto_trainer *t) { return t->scores.table != NULL; }
 
-/* True on ranks > 0 of a job of processes: they train, emit no events and write no results. */
-static inline bool trainer_is_silent(const struct stretto_trainer *t) { return comm_rank(t->shop.comm) > 0; }
+/* True on ranks > 0 of an MPI job: they train, emit no events and write no results. */
+static inline bool trainer_is_silent(const struct stretto_trainer *t) { return comm_rank(t->ctx.comm) > 0; }
 
 static inline err trainer_need_model(const struct stretto_trainer *t) {
     return t->model ? 0 : FAIL(E105, "there is no model yet: run the trainer first");
 }
 
-/* api_train.c: a job of its data, with nothing resolved yet. */
+/* api_train.c: makes the job from data and options; `auto` values are not resolved yet. */
 err trainer_job(struct stretto_trainer *t, const struct events *to);
-/* Does what a training does before its first step, and forgets it: what that refuses. *horizon: resolved. The data are scaled. */
+/* Runs everything that precedes the first training step, to find its errors, and discards the result. *horizon: resolved. The
+ * data are scaled. */
 err trainer_check(const struct options *o, stretto_data *data, i64 *horizon);
-void trainer_listen(struct stretto_trainer *t); /* course.c: its events go to the caller and to the curves */
+void trainer_listen(struct stretto_trainer *t); /* history.c: sends its events to the caller and to `history` */
 
 /* api_model.c: the training record that goes into the model file: when, where, on what, how good (JSON). */
 err trainer_record(const struct stretto_trainer *t, struct str *out);
@@ -111,20 +112,22 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 /* After ranks died: takes the new rank number; with `first` this rank now emits the events and writes the files. */
 void run_dir_renumber(struct stretto_trainer *t, bool first);
 err run_dir_config(
-    const struct stretto_trainer *t); /* config.json, once every `auto` is resolved, then run.json; fine without a run folder */
+    const struct stretto_trainer *t); /* writes config.json once every `auto` is resolved, then run.json; no effect without
+                                       * a run folder */
 bool run_dir_has_checkpoint(const struct stretto_trainer *t);
 err run_dir_path(const struct stretto_trainer *t, const char *name, char out[4096]); /* RUN/NAME; E702 if it is too long */
 err run_dir_write(const struct stretto_trainer *t, const char *name, struct str *text); /* writes a text and frees it */
-err run_dir_status(struct stretto_trainer *t, err e); /* returns e; a failure is written down in the status record */
-err run_dir_finish(struct stretto_trainer *t); /* the model is saved: nothing to resume any more */
+err run_dir_status(struct stretto_trainer *t, err e); /* returns e; writes a failure into the status record */
+err run_dir_finish(struct stretto_trainer *t); /* after the model is saved: the run cannot be resumed any more */
 void run_dir_close(struct stretto_trainer *t);
 
-/* run_data.c: RUN/data.json, the fingerprint of the data. Check, before the job is resolved, on all ranks: E215 if a resumed run
- * began with other data and --data-changed does not accept that; else sets the split of the run. Write: once it is resolved. */
+/* run_data.c: RUN/data.json, the fingerprint of the data. run_data_check, on all ranks before the job is resolved: E215 if
+ * a resumed run began with other data and --data-changed does not accept that; otherwise sets the split of the run.
+ * run_data_write: after the job is resolved. */
 err run_data_check(struct stretto_trainer *t);
 err run_data_write(struct stretto_trainer *t);
 
-err text_give(struct str *s, char **out);       /* moves the text out; E601 when it failed */
-err text_end(err e, struct str *s, char **out); /* the same at the end of a function: frees the text when e is a failure */
+err text_give(struct str *s, char **out);       /* moves the text to *out; E601 if it is incomplete */
+err text_end(err e, struct str *s, char **out); /* as text_give at the end of a function; frees the text if e is a failure */
 
 #endif

@@ -11,20 +11,20 @@
 enum { FOLDS_MOST = 1000 };
 
 struct backtest {
-    struct stretto_trainer *t;      /* for sinks, resources and resolved options */
+    struct stretto_trainer *t;      /* provides events, resources and resolved options */
     struct model *m;
     i32 folds;
     bool each;
     i64 border[FOLDS_MOST + 1];
     struct str table;
     struct js *json;
-    f64 model, naive;               /* sums of errors over the folds that have any, for the last line */
-    i32 scored;                     /* so many have: nothing may be observed in one */
+    f64 model, naive;               /* sums of errors over the folds with targets, for the last line */
+    i32 scored;                     /* number of those folds */
 };
 
 static err fit_before(struct backtest *b, i64 rows) {
     const struct stretto_trainer *t = b->t;
-    if (t->shop.comm) return FAIL_AT(E803, NULL, "stretto backtest without mpirun or srun", "backtest is run by one process");
+    if (t->ctx.comm) return FAIL_AT(E803, NULL, "stretto backtest without mpirun or srun", "backtest is run by one process");
     struct learn_job job = t->job;
     job.split.train = rows - (job.split.validation - job.split.train);
     job.split.validation = rows;

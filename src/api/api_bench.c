@@ -1,4 +1,4 @@
-/* api_bench.c - training steps per second of the configured network, by width and strategy, on made-up numbers. */
+/* api_bench.c - training steps per second of the configured network, by width and strategy, on random data. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,32 +11,33 @@
 #include "learn/forecast/resolve.h"
 
 enum { WIDTHS = 4, WAYS = 5, MANY_STEPS = 1 << 20, ROWS = 100000 };
-enum { SLICED = 4 }; /* the way that cuts windows in time */
+enum { SLICED = 4 }; /* index of the strategy that cuts windows into time slices */
 
 struct bench_row {
     i32 hidden, B;
-    char strategy[32], walked[8]; /* how the first recurrent layer is walked: "fold", "ahead", "-" = the kernels' guess */
+    char strategy[32], walked[8]; /* walked: execution mode of the first recurrent layer: "fold", "ahead", "-" = the kernels
+                                   * choose */
     f64 ms, predicted_ms, windows_per_s;
-    bool chosen; /* what --parallel auto takes */
+    bool chosen; /* the strategy of --parallel auto */
 };
 
-/* A net with what its rows are: windows, or slices of them. */
+/* A net and its batch: windows, or slices of them. */
 struct subject {
     struct net net;
     struct forecast_spec spec;
-    i32 B, cells; /* rows; cells to be forecast in each */
+    i32 B, cells; /* rows; forecast cells of each row */
 };
 
 static i32 slices_of(const struct subject *s) { return imax(1, s->spec.cut.slices); }
 
-/* Input buffers full of random numbers; category ids stay 0, those of slices say where each row stands, and targets are where a
+/* Fills the input buffers with random numbers. Category ids stay 0; slice inputs link the rows; targets are set where a
  * window has them. */
 static err random_inputs(const struct subject *s, struct arena *a, f32 **input) {
     for (i32 i = 0; i < s->net.nbuf; i++) {
         const struct buf *b = &s->net.buf[i];
         if (!b->input) continue;
         i64 n = buf_floats(b, s->B), fp = buf_fp(b);
-        bool ends = !s->spec.decoder->every_step && b->role == INPUT_Y; /* in the rows of the last slices alone */
+        bool ends = !s->spec.decoder->every_step && b->role == INPUT_Y; /* targets only in the rows of the last slices */
         ARENA_NEW(a, input[i], n);
         for (i64 k = 0; !b->ids && k < n; k++)
             if (k % fp < b->F)
@@ -68,14 +69,14 @@ static err time_steps(struct engine *e, f32 *const *input, i64 cells, i32 repeat
     return 0;
 }
 
-static err bench_one(const struct subject *s, const struct workshop *shop, i32 repeat, struct bench_row *row) {
+static err bench_one(const struct subject *s, const struct run_context *ctx, i32 repeat, struct bench_row *row) {
     struct engine engine;
-    struct resources use = shop->use;
+    struct resources use = ctx->use;
     struct arena a = {0};
     f32 *input[NET_BUFS] = {0};
     f64 seconds = 0;
     use.parallel = row->strategy;
-    use.steps = MANY_STEPS; /* enough steps that measuring for the wisdom pays off */
+    use.steps = MANY_STEPS; /* enough steps for autotuning to measure */
     use.slices = s->spec.cut.slices;
     use.course = s->spec.cut.course;
     TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), &engine));
@@ -93,9 +94,9 @@ static err bench_one(const struct subject *s, const struct workshop *shop, i32 r
     return e;
 }
 
-/* The ways to share out a step that are worth a row: rows where there are enough of them, else units or layers; slices of time
- * where they were asked for or are what auto takes. */
-static bool way(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, char *out, size_t size) {
+/* Strategies that get a row of the table: data if there are enough rows, otherwise units or layers; time slices if they
+ * were requested or --parallel auto chooses them. */
+static bool strategy_row(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, char *out, size_t size) {
     bool rows = ceil_div(B, plan_grain(B, 0)) >= threads;
     snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data:%d" : k == 2 ? "unit" : k == 3 ? "wave" : "time",
              threads);
@@ -118,10 +119,10 @@ static err subject_of(const struct options *o, const struct forecast_spec *spec,
 }
 
 /* Marks the row of the strategy that --parallel auto would take. */
-static err mark_chosen(const struct subject *s, const struct workshop *shop, struct bench_row *from,
+static err mark_chosen(const struct subject *s, const struct run_context *ctx, struct bench_row *from,
                        const struct bench_row *end) {
     struct plan *p;
-    TRY(plan_make(&(struct plan_request){.net = &s->net, .machine = shop->machine, .B = s->B, .train = true, .nstate = 2,
+    TRY(plan_make(&(struct plan_request){.net = &s->net, .machine = ctx->machine, .B = s->B, .train = true, .nstate = 2,
                                          .parallel = "auto", .slices = slices_of(s) > 1 ? s->spec.cut.slices : 0,
                                          .course = s->spec.cut.course}, &p));
     for (; from < end; from++) from->chosen = strcmp(from->strategy, p->strategy) == 0;
@@ -129,7 +130,7 @@ static err mark_chosen(const struct subject *s, const struct workshop *shop, str
     return 0;
 }
 
-static err bench_width(struct options *o, const struct workshop *shop, const struct forecast_spec *spec, i32 hidden,
+static err bench_width(struct options *o, const struct run_context *ctx, const struct forecast_spec *spec, i32 hidden,
                        struct bench_row *rows, i32 *n) {
     struct forecast_spec wide = *spec;
     struct subject *s;
@@ -141,32 +142,32 @@ static err bench_width(struct options *o, const struct workshop *shop, const str
         struct bench_row *row = &rows[*n];
         row->hidden = hidden;
         if (k == 0 || k == SLICED) e = subject_of(o, &wide, k == SLICED ? imax(1, wide.cut.slices) : 1, s);
-        if (e < 0 || !way(k, &wide, s->B, shop->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
-        e = bench_one(s, shop, (i32)o->repeat, row);
-        if (e == -E401 && k > 0) e = 0, err_clear(); /* it does not fit: no row */
+        if (e < 0 || !strategy_row(k, &wide, s->B, ctx->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
+        e = bench_one(s, ctx, (i32)o->repeat, row);
+        if (e == -E401 && k > 0) e = 0, err_clear(); /* the strategy does not fit this net: no row */
         else (*n)++;
     }
-    if (e >= 0) e = mark_chosen(s, shop, rows + from, rows + *n);
+    if (e >= 0) e = mark_chosen(s, ctx, rows + from, rows + *n);
     mem_free(s);
     return e;
 }
 
-static err bench_all(struct options *o, const struct workshop *shop, struct bench_row *rows, i32 *n) {
+static err bench_all(struct options *o, const struct run_context *ctx, struct bench_row *rows, i32 *n) {
     struct forecast_spec spec;
     struct split split = {0};
     struct series shape = {.nrow = ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     if (opt_given(o, OPT_batch) && opt_given(o, OPT_context) && !opt_is_auto(o, OPT_context))
         shape.nrow = lmax(ROWS, 2 * o->batch * o->context); /* enough rows for the given batch */
     TRY(resolve_forecast(o, &shape, NULL, &spec, &split));
-    if (opt_given(o, OPT_hidden)) return bench_width(o, shop, &spec, spec.hidden, rows, n);
-    for (i32 w = 0; w < WIDTHS; w++) TRY(bench_width(o, shop, &spec, 32 << w, rows, n));
+    if (opt_given(o, OPT_hidden)) return bench_width(o, ctx, &spec, spec.hidden, rows, n);
+    for (i32 w = 0; w < WIDTHS; w++) TRY(bench_width(o, ctx, &spec, 32 << w, rows, n));
     return 0;
 }
 
-static err show(const struct options *o, const struct workshop *shop, const struct bench_row *rows, i32 n, int json,
+static err show(const struct options *o, const struct run_context *ctx, const struct bench_row *rows, i32 n, int json,
                 struct str *out) {
     if (!json) {
-        str_addf(out, "%s, %s kernels, %s %lldx_, context %lld, horizon %lld\n", shop->machine->cpu, shop->use.kern->name,
+        str_addf(out, "%s, %s kernels, %s %lldx_, context %lld, horizon %lld\n", ctx->machine->cpu, ctx->use.kern->name,
                  o->cell, (long long)o->layers, (long long)o->context, (long long)o->horizon);
         str_addf(out, "%8s %8s  %-14s %-6s %10s %12s %14s\n", "hidden", "rows", "strategy", "mode", "step ms", "predicted",
                  "windows/s");
@@ -196,15 +197,15 @@ static err show(const struct options *o, const struct workshop *shop, const stru
 
 stretto_err stretto_bench(stretto_config *config, int json, char **out) {
     struct options o;
-    struct workshop shop = {0};
+    struct run_context ctx = {0};
     struct bench_row rows[WAYS * WIDTHS] = {0};
     struct str text = {0};
     i32 n = 0;
     err e = opt_copy(&o, &config->o);
-    if (e >= 0) e = workshop_open(&o, NULL, NULL, false, &shop);
-    if (e >= 0) e = bench_all(&o, &shop, rows, &n);
-    if (e >= 0) e = show(&o, &shop, rows, n, json, &text);
-    workshop_close(&shop);
+    if (e >= 0) e = run_context_open(&o, NULL, NULL, false, &ctx);
+    if (e >= 0) e = bench_all(&o, &ctx, rows, &n);
+    if (e >= 0) e = show(&o, &ctx, rows, n, json, &text);
+    run_context_close(&ctx);
     opt_free(&o);
     return text_end(e, &text, out);
 }

@@ -1,4 +1,4 @@
-/* api_check.c - `stretto check`: what is wrong or odd about a file, and a config that would work. */
+/* api_check.c - `stretto check`: reports problems of a data file and proposes a config that works. */
 #include <stdio.h>
 #include <string.h>
 
@@ -71,16 +71,16 @@ static void propose(const struct options *o, const struct series *s, i64 horizon
 
 enum { ROUNDS = 8 };
 
-/* A check reads the file, applies the first remedies of what it found, and reads again, until nothing is left to refuse: so it
- * finds in one call what a user would be refused for in several. */
+/* A check reads the file, applies the first remedy of every finding and reads again until no error is left. So one call
+ * finds what `train` would report in several. */
 struct checking {
     struct options o;         /* as given, then with remedies */
     struct findings found;    /* errors of all rounds; warnings of the last */
     struct table *t;
     struct series_set *set;   /* NULL = errors are left */
-    bool targeted;            /* the user wants a target: one that is missing is reported */
+    bool targeted;            /* the user named a target: report if it is missing */
     bool guessed;             /* the target */
-    bool dropped;             /* the given roles are wrong, others were looked at in their place */
+    bool dropped;             /* the given roles do not fit: other columns were examined */
     struct str table, text, config, command;
 };
 
@@ -107,7 +107,7 @@ static void put_cells_first(struct findings *found, struct findings *cells) {
     *found = *cells;
 }
 
-/* What a training with these options would refuse, before its first step; takes s. */
+/* Collects the errors that a training with these options would report before its first step. Takes ownership of s. */
 static err try_training(struct checking *c, const char *path, struct series *s, struct findings *found) {
     i64 horizon;
     TRY(series_set_make(s, path, &c->set));
@@ -139,7 +139,7 @@ static err look_once(struct checking *c, const char *path, struct findings *foun
     if (e < 0 && (cells.n < 2 || e == -E601)) return e; /* nothing else to report */
     if (c->t && !c->table.len) describe_table(c->t, &c->table);
     if (e >= 0) TRY(check_table(c->t, &so, found, &s));
-    if (cells.n) { /* unread cells count as missing there: the series is wrong */
+    if (cells.n) { /* unreadable cells would count as missing and make the series wrong */
         put_cells_first(found, &cells);
         series_free(s);
         s = NULL;
@@ -147,7 +147,7 @@ static err look_once(struct checking *c, const char *path, struct findings *foun
     return s ? try_training(c, path, s, found) : 0;
 }
 
-/* --target is missing: `check` goes on with a guess, `train` does not. */
+/* --target is missing: `check` continues with a guess, `train` fails. */
 static void put_guess(struct checking *c, const struct finding *f) {
     enum { W36 = 36 };
     struct err_record r = f->r;
@@ -160,7 +160,7 @@ static void put_guess(struct checking *c, const struct finding *f) {
 
 /* Adds the errors of a round that are new, and applies their first remedies. */
 static err take_advice(struct checking *c, const struct findings *found, bool *changed) {
-    bool wrong = false, cat = false; /* a role was given in vain; by --cat */
+    bool wrong = false, cat = false; /* wrong: a given role does not fit; cat: it came from --cat */
     for (i32 i = 0; i < found->n; i++) {
         const struct finding *f = &found->item[i];
         bool known = f->warning, helps = false;
@@ -178,7 +178,7 @@ static err take_advice(struct checking *c, const struct findings *found, bool *c
     c->found.more += found->more;
     if (!wrong || c->dropped) return 0;
     static const enum opt_id roles[] = {OPT_target, OPT_past, OPT_known, OPT_cat};
-    c->dropped = *changed = true; /* the rows are looked at with other columns */
+    c->dropped = *changed = true; /* the next round examines other columns */
     for (size_t i = 0; i + !cat < COUNT(roles); i++) TRY(opt_set_id(&c->o, roles[i], "", &OPT_API));
     c->targeted = false;
     return 0;
@@ -202,8 +202,8 @@ static err look(struct checking *c, const char *path) {
     return str_ok(&c->table);
 }
 
-/* Findings of one kind in several columns: the text shows the first and names the other columns, the JSON has all. Cells that
- * are no numbers are of one kind if the same word stands in them. */
+/* Merges findings of one kind in several columns: the text shows the first and names the other columns, the JSON has all.
+ * Non-numeric cells are of one kind if they contain the same word. */
 static bool alike(const struct finding *a, const struct finding *b) {
     return a->column != NO_COLUMN && b->column != NO_COLUMN && a->warning == b->warning && a->r.code == b->r.code &&
            (a->r.code != E204 || strcmp(a->r.fix, b->r.fix) == 0);

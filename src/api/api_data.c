@@ -1,4 +1,4 @@
-/* api_data.c - data handles: files and memory become what the learner of --task learns from. */
+/* api_data.c - data handles: turns files and arrays into the data set of the learner of --task. */
 #include <math.h>
 
 #include "api/api.h"

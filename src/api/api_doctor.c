@@ -26,14 +26,14 @@ static void look_for_plugins(struct facts *f) {
 
 static void look_at_kernels(struct facts *f) {
     const char *best = "ref";
-    if (kern_init() < 0) best = getenv("STRETTO_ISA"); /* a demand that cannot be met is a difference too */
+    if (kern_init() < 0) best = getenv("STRETTO_ISA"); /* a STRETTO_ISA that this host cannot satisfy is a difference, too */
     snprintf(f->isa, sizeof f->isa, "%.20s", kern_best()->name);
     for (i32 a = 0; a < KERN_NARCH; a++)
         if (kern_get((enum kern_arch)a)) best = kern_get((enum kern_arch)a)->name;
     snprintf(f->isa_best, sizeof f->isa_best, "%.20s", best);
 }
 
-/* Joins the ranks of a launcher; where that fails the reason is a fact like the others. */
+/* Joins the ranks of a launcher; reports a failure as a fact of the host. */
 static void join(const struct options *o, struct facts *f, struct comm **comm) {
     const char *launcher = comm_launched(&f->promised);
     f->world = f->ranks = f->ranks_here = 1;
@@ -80,7 +80,7 @@ static void put_host(struct report *r, const struct facts *f, const struct findi
     js_push(r->hosts, host);
 }
 
-/* Was this host looked at before?  Ranks of one host see the same. */
+/* True if an earlier rank runs on the same host: its facts are the same. */
 static bool seen(const struct facts *all, i32 k) {
     for (i32 i = 0; i < k; i++)
         if (strcmp(all[i].host, all[k].host) == 0) return true;
@@ -121,7 +121,7 @@ static err write_report(struct report *r, bool json, char **out) {
     return text_end(e, &text, out);
 }
 
-/* The findings of all, on rank 0; the worst of them, on every rank. */
+/* Collects the findings of all ranks on rank 0; returns the worst one on every rank. */
 static err consult(struct comm *comm, const struct facts *mine, bool json, char **out, i32 *worst) {
     const i32 ranks = comm_size(comm);
     const bool speaks = comm_launched_rank() == 0;

@@ -22,7 +22,7 @@ struct call {
     const struct options *o;
     struct gpuload_rule rule;
     char node[GPULOAD_NODE];
-    struct str path;                /* of the state */
+    struct str path;                /* path of the state file */
     struct gpuload_record record;
     bool recorded, over;
     struct gpuload_sample sample;
@@ -216,7 +216,7 @@ static err put_shares(const struct gpuload_state *s, i32 ranks, struct str *out)
     return e;
 }
 
-/* Of this node, or of every rank's node where a launcher started us; rank 0 prints. */
+/* Samples the load of this node, or of every rank's node under a launcher; rank 0 prints. */
 static err shares(const struct options *o, struct comm *comm, bool json, char **out) {
     const i32 ranks = comm_size(comm);
     struct gpuload_state *all;
@@ -257,7 +257,7 @@ stretto_err stretto_gpuload(stretto_config *config, int json, char **out) {
     c->all = js_array();
     if (strcmp(o->node, "auto") != 0) snprintf(c->node, sizeof c->node, "%s", o->node);
     else gpuload_node(c->node);
-    err e = slurm_weight_command(c->node, 0, &c->command); /* a name that no scheduler takes is found before all else */
+    err e = slurm_weight_command(c->node, 0, &c->command); /* reject a bad node name before anything else */
     if (e >= 0) e = gpuload_path(o->state, c->node, &c->path);
     if (e >= 0) e = run(c, json != 0, out);
     gpuload_record_free(&c->record);

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-/* DATA and MODEL given in the wrong order is a mistake of its own: a model begins with a length, never with eight letters. */
+/* Detects DATA and MODEL in the wrong order: a model file begins with a binary length, never with eight letters. */
 static err not_a_table(const char *path) {
     struct file_in f;
     char head[8];
@@ -126,10 +126,10 @@ err trainer_record(const struct stretto_trainer *t, struct str *out) {
         dataset_span(t->data->set, border[i], border[i + 1], span);
         js_put_text(o, name[i], span);
     }
-    js_put_text(o, "kernels", t->shop.use.kern->name);
+    js_put_text(o, "kernels", t->ctx.use.kern->name);
     js_put_text(o, "precision", t->o.precision);
-    js_put_i64(o, "threads", t->shop.machine->ndevice);
-    js_put_text(o, "processor", t->shop.machine->cpu);
+    js_put_i64(o, "threads", t->ctx.machine->ndevice);
+    js_put_text(o, "processor", t->ctx.machine->cpu);
     err e = t->learner->ops->describe(t->model->m, &d);
     if (e >= 0) e = put_origins(&t->o, o);
     if (e >= 0) e = js_text(o, out, 0);

@@ -24,8 +24,8 @@ struct stretto_plan {
     const struct series *data; /* borrowed; NULL = shape */
     struct series shape;
     struct forecast_spec spec;
-    i64 windows; /* of an epoch */
-    i64 seen;    /* rows of the data before the test part */
+    i64 windows; /* windows of an epoch */
+    i64 seen;    /* rows of the data before the test split */
 };
 
 static const struct series *rows_of(const struct stretto_plan *p) { return p->data ? p->data : &p->shape; }
@@ -38,11 +38,11 @@ static err shape_spec(struct stretto_plan *p) {
     TRY(resolve_forecast(&p->o, rows_of(p), NULL, &p->spec, &split));
     p->windows = forecast_epoch(&p->spec, split.train);
     p->seen = split.validation;
-    p->shape.nrow = 0; /* no values to look into */
+    p->shape.nrow = 0; /* the shape has no rows of data */
     return 0;
 }
 
-/* A net of such a spec and its rows, as a request. */
+/* Makes the net of a spec and the plan request for it. */
 static err shape_net(const struct stretto_plan *self, const struct forecast_spec *spec, struct net *net, struct plan_request *q) {
     const struct series *s = rows_of(self);
     struct window_shape p;
@@ -64,7 +64,7 @@ static err this_host(const struct options *o, struct machine *m) {
     return 0;
 }
 
-/* The host at hand with the rate that training would see, or the one that was described. */
+/* This host with the multiply-add rate of training, or the machine that --machine describes. */
 static err machine_of(const struct options *o, struct machine *m) {
     if (strcmp(o->machine, "auto") == 0) return this_host(o, m);
     if (!file_exists(o->machine)) return machine_parse(o->machine, m);
@@ -178,8 +178,8 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
     return text_end(e, &text, out);
 }
 
-/* Numbers of slices that are worth a row: what the plan has, and every fourth power as long as slices have some length; of a
- * short window one, since `train` takes that too. */
+/* Slice counts that get a row of the table: that of the plan, and every fourth power of two while slices keep a minimum
+ * length. A short window gets at least one, since `train` accepts it too. */
 static i32 slice_counts(const struct stretto_plan *p, i32 count[CUTS]) {
     const i32 steps = forecast_steps(&p->spec);
     i32 n = 0, own = p->q.slices;
@@ -192,7 +192,7 @@ static i32 slice_counts(const struct stretto_plan *p, i32 count[CUTS]) {
     return n;
 }
 
-/* Whole windows by every other strategy, and windows cut in time. */
+/* Predicts whole windows with every other strategy, and windows cut into time slices. */
 static err compare_cuts(const struct stretto_plan *self, struct net *net, struct str *text) {
     struct plan_request whole = self->q, cut[CUTS];
     struct forecast_spec spec = self->spec;
@@ -238,7 +238,7 @@ stretto_err stretto_plan_save(const stretto_plan *self, const char *path) {
     return file_write_text(path, &text);
 }
 
-/* The predicted schedule of a plan as spans, a lane per device. */
+/* The predicted schedule of a plan as spans, one track per device. */
 static err schedule(const struct stretto_plan *p, struct arena *a, struct span **out) {
     const struct plan *plan = p->plan;
     struct plan_span *when;
@@ -267,7 +267,7 @@ stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out) {
     return text_end(e, &text, out);
 }
 
-/* The file and the entries of the wisdom: as comments in the text (o NULL), or as JSON members. */
+/* The plan file and the wisdom entries used: as comments in the text (o NULL), or as JSON members. */
 static err put_wisdom(const struct machine *m, struct str *text, struct js *o) {
     struct wisdom w;
     struct str line = {0};

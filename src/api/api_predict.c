@@ -16,7 +16,7 @@ static struct events warnings_to(stretto_model *m) { return (struct events){.sin
 
 const char *stretto_model_warnings(const stretto_model *self) { return str_text(&self->warnings); }
 
-/* Prepares data for the model; data of another kind are refused. */
+/* Prepares data for the model; rejects data of another kind. */
 static err take(stretto_model *m, struct dataset *d) {
     const struct learner *learner = m->m->learner;
     const struct events events = warnings_to(m);
@@ -50,7 +50,7 @@ stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_da
 
 /* ------------------------------------------------------------------ predictions --------------------------------------------- */
 
-/* A note of a forecast, kept for stretto_model_note: each text once. */
+/* Appends a note of a forecast to stretto_model_note, unless it is there already. */
 static void keep_note(void *self, const struct event *e) {
     stretto_model *m = self;
     if (e->kind == EVENT_NOTE && !strstr(str_text(&m->note), e->text))
@@ -65,16 +65,16 @@ static struct events notes_to(stretto_model *m) {
 const char *stretto_model_note(const stretto_model *self) { return str_text(&self->note); }
 
 static err predict(stretto_model *m, stretto_data *d, const struct prediction_sink *to) {
-    struct workshop shop;
+    struct run_context ctx;
     struct events events = notes_to(m);
     TRY(take(m, d->set));
-    TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
-    err e = m->m->learner->ops->predict(m->m, d->set, &shop.use, to);
-    workshop_close(&shop);
+    TRY(run_context_open(&m->config.o, &events, NULL, false, &ctx));
+    err e = m->m->learner->ops->predict(m->m, d->set, &ctx.use, to);
+    run_context_close(&ctx);
     return e;
 }
 
-/* Rows come target by target, each with all its steps; arrays hold step by step all targets. */
+/* Converts rows, which come target by target with all steps, to arrays, which hold all targets of each step. */
 struct arrays {
     double *mean, *quantiles;
     i32 horizon, ntarget, nquantile, ncol, first; /* first: column of the first value */
@@ -161,12 +161,12 @@ stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const 
 /* ------------------------------------------------------------------ scores -------------------------------------------------- */
 
 static err score(stretto_model *m, struct dataset *d, const struct scoring *q, struct scores *out) {
-    struct workshop shop;
+    struct run_context ctx;
     struct events events = notes_to(m);
     TRY(take(m, d));
-    TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
-    err e = m->m->learner->ops->score(m->m, d, q, &shop.use, out);
-    workshop_close(&shop);
+    TRY(run_context_open(&m->config.o, &events, NULL, false, &ctx));
+    err e = m->m->learner->ops->score(m->m, d, q, &ctx.use, out);
+    run_context_close(&ctx);
     return e;
 }
 
@@ -189,12 +189,12 @@ stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config
 
 stretto_err stretto_model_plot(stretto_model *self, stretto_data *data, const char *svg_path) {
     const struct model_ops *ops = self->m->learner->ops;
-    struct workshop shop;
+    struct run_context ctx;
     struct events events = notes_to(self);
     if (!ops->plot) return FAIL_AT(E106, "--plot", "no --plot", "a model of %s has no picture", self->m->learner->name);
     TRY(take(self, data->set));
-    TRY(workshop_open(&self->config.o, &events, NULL, false, &shop));
-    err e = ops->plot(self->m, data->set, &shop.use, NULL, svg_path);
-    workshop_close(&shop);
+    TRY(run_context_open(&self->config.o, &events, NULL, false, &ctx));
+    err e = ops->plot(self->m, data->set, &ctx.use, NULL, svg_path);
+    run_context_close(&ctx);
     return e;
 }

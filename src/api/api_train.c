@@ -9,13 +9,13 @@
 #include "report/jsonl.h"
 #include "report/trace.h"
 
-/* joins: with the other ranks of a job of processes. */
+/* joins: this process is a rank of an MPI job and trains with the others. */
 static err open_trainer(const struct options *o, stretto_data *data, bool joins, struct stretto_trainer *t) {
     t->lock = -1;
     t->data = data;
     trainer_listen(t);
     TRY(opt_copy(&t->o, o));
-    TRY(workshop_open(&t->o, &t->events, &t->stop, joins, &t->shop));
+    TRY(run_context_open(&t->o, &t->events, &t->stop, joins, &t->ctx));
     if (trainer_is_silent(t)) t->events.n = 0;
     return 0;
 }
@@ -37,7 +37,7 @@ err trainer_job(struct stretto_trainer *t, const struct events *to) {
         return FAIL_AT(E106, "--task", "data opened with the options of this task", "%s learns from data of the kind %s, these "
                        "are of the kind %s", t->learner->name, t->learner->data->name, t->data->set->kind->name);
     if (!spec && t->learner->spec_bytes && !(spec = mem_alloc(t->learner->spec_bytes))) return -E601;
-    t->job = (struct learn_job){.o = &t->o, .data = t->data->set, .spec = spec, .use = t->shop.use};
+    t->job = (struct learn_job){.o = &t->o, .data = t->data->set, .spec = spec, .use = t->ctx.use};
     t->job.use.events = to;
     return 0;
 }
@@ -92,13 +92,13 @@ static err load_plan(struct stretto_trainer *t) {
     return str_ok(&t->plan_text);
 }
 
-/* The trained model of a run whose outputs failed; on all ranks or on none. */
+/* Loads the trained model of a run whose outputs failed; on all ranks or on none. */
 static err find_trained(struct stretto_trainer *t, bool *found) {
     u8 here = 0;
     if (!trainer_is_silent(t) && !t->resume) keep_forget(t);
     if (!trainer_is_silent(t)) keep_find(t, &t->model);
     here = t->model != NULL;
-    TRY(comm_broadcast(t->shop.comm, "trained", &here, sizeof here));
+    TRY(comm_broadcast(t->ctx.comm, "trained", &here, sizeof here));
     *found = here;
     return 0;
 }
@@ -114,15 +114,16 @@ static err make_model(struct stretto_trainer *t, struct model *fitted) {
     return opt_copy(&m->config.o, &t->o);
 }
 
-/* Trains, or takes the model that the run has kept: t->model, NULL on silent ranks. Returns a stop reason, 0 with a model. */
+/* Trains, or loads the model that the run has kept: t->model, NULL on silent ranks. Returns a stop reason, or 0 with a
+ * model. */
 static err fit(struct stretto_trainer *t) {
     struct model *m = NULL;
     bool found;
     TRY(trainer_job(t, &t->events));
-    t->job.use.comm = t->shop.comm; /* answers that are measured are those of rank 0 */
+    t->job.use.comm = t->ctx.comm; /* ranks use the measurements of rank 0 */
     TRY(run_data_check(t));
     TRY(resolve(&t->job, t->learner));
-    t->job.use.comm = t->shop.use.comm;
+    t->job.use.comm = t->ctx.use.comm;
     TRY(run_dir_config(t));
     TRY(run_data_write(t));
     TRY(load_plan(t));
@@ -136,10 +137,10 @@ static err fit(struct stretto_trainer *t) {
     t->job.make_room = keep_make_room;
     t->job.owner = t;
     const err e = ranks_fit(t, t->learner, &t->job, &m);
-    if (e != 0) return e; /* failed, or stopped by a signal: a checkpoint is there */
+    if (e != 0) return e; /* failed, or stopped by a signal after a checkpoint */
     if (trainer_is_silent(t)) {
         const err ended = ranks_finish(t), reason = m->stopped;
-        if (ended >= 0 && !trainer_is_silent(t)) return make_model(t, m); /* rank 0 has died: this is rank 0 now */
+        if (ended >= 0 && !trainer_is_silent(t)) return make_model(t, m); /* if rank 0 died, this rank may be rank 0 now */
         model_free(m);
         return ended < 0 ? ended : reason;
     }
@@ -159,7 +160,7 @@ static err score(struct stretto_trainer *t) {
     const struct split *p = &t->job.split;
     const struct scoring test = {.show = &t->o, .what = "test", .from = p->validation, .to = p->test, .rows = p->test};
     const err e = t->learner->ops->score(t->model->m, t->data->set, &test, &t->job.use, &t->scores);
-    if (e == -E806) { /* what was learnt is not lost to a signal now */
+    if (e == -E806) { /* the model exists: a signal now must not lose it */
         err_clear();
         event_note(&t->events, EVENT_WARNING, "scoring was interrupted: the model is saved without scores (stretto eval "
                    "MODEL DATA computes them)");
@@ -176,7 +177,7 @@ static err score(struct stretto_trainer *t) {
     return 0;
 }
 
-/* Stopped where nothing can be kept, but an earlier checkpoint is there. */
+/* Stopped without a new checkpoint: E802 with the command that resumes if an earlier one exists, else the given E806. */
 static err stopped(struct stretto_trainer *t) {
     const struct err_record why = *err_last();
     char fix[4200];
@@ -199,18 +200,18 @@ static err lost(struct stretto_trainer *t) {
     return run_dir_status(t, -err_last()->code);
 }
 
-/* Curves as a CSV file: of a resumed run from its metrics, which have the steps before too. */
+/* Writes the losses as a CSV file; a resumed run reads them from metrics.jsonl, which has the earlier steps, too. */
 static void write_log(struct stretto_trainer *t) {
     if (trainer_is_silent(t)) return;
     if (t->metrics && t->metrics->failed.code)
         event_note(&t->events, EVENT_WARNING, "metrics.jsonl is not complete: %s", t->metrics->failed.text);
-    else if (t->resume && t->metrics) course_read(&t->course, t->metrics->path);
+    else if (t->resume && t->metrics) history_read(&t->history, t->metrics->path);
     if (!t->o.log || !*t->o.log) return;
-    if (keep_output(t, course_csv(&t->course, t->o.log), "--log") < 0)
+    if (keep_output(t, history_csv(&t->history, t->o.log), "--log") < 0)
         event_note(&t->events, EVENT_WARNING, "%s", err_last()->text);
 }
 
-/* What is trained is kept where an error comes behind the training. */
+/* Keeps the trained model if an error occurs after the training. */
 static err results(struct stretto_trainer *t) {
     err e;
     event_phase(&t->events, "score");
@@ -247,7 +248,7 @@ const char *stretto_trainer_scores(stretto_trainer *self, int json) {
 }
 
 double stretto_trainer_skill(const stretto_trainer *self) {
-    if (trainer_is_silent(self)) return 1; /* rank 0 judges */
+    if (trainer_is_silent(self)) return 1; /* rank 0 decides */
     return trainer_scored(self) ? self->scores.skill : (f64)NAN;
 }
 
@@ -268,10 +269,10 @@ void stretto_trainer_free(stretto_trainer *self) {
     if (self->unfinished && !trainer_is_silent(self) && ranks_finish(self) < 0) err_clear();
     if (!trainer_is_silent(self)) keep_make_room(self);
     run_dir_close(self);
-    workshop_close(&self->shop);
+    run_context_close(&self->ctx);
     scores_free(&self->scores);
     stretto_model_free(self->model);
-    course_free(&self->course);
+    history_free(&self->history);
     opt_free(&self->o);
     mem_free(self->job.spec);
     mem_free(self->run_dir);

@@ -18,7 +18,7 @@ struct reader {
     yaml_parser_t yaml;
     yaml_event_t event;
     bool has_event;
-    const char *name; /* of the file */
+    const char *name; /* name of the file */
     struct options *o;
     i64 line[OPT_COUNT]; /* where an option was set, 0 = not yet */
 };
@@ -109,7 +109,7 @@ static void add_path(const struct reader *r, struct str *out, const char *path) 
     str_add(out, path);
 }
 
-/* The items of a YAML list as comma text. */
+/* The items of a YAML list as comma-separated text. */
 static err list_value(struct reader *r, const struct opt_info *info, struct str *value) {
     char text[120], fix[120];
     if (info->type != OPT_LIST && info->type != OPT_NUMS) {
@@ -151,16 +151,17 @@ static err set_value(struct reader *r, enum opt_id id, struct str *value) {
     return opt_set_id(r->o, id, str_text(value), &from);
 }
 
-/* E101; a name of no option that holds others, as "model:" of other programs does, is told what a config file is instead. */
+/* E101 for an unknown key. A key with nested keys, as "model:" of other programs, gets a message that describes the format
+ * of a config file. */
 static err unknown_key(struct reader *r, const struct opt_from *from) {
     char shown[160];
     snprintf(shown, sizeof shown, "%s", (const char *)r->event.data.scalar.value);
-    if (next(r) < 0) err_clear(); /* what is wrong there can wait */
+    if (next(r) < 0) err_clear(); /* ignore errors inside the nested part */
     else if (r->event.type == YAML_MAPPING_START_EVENT) return plain_scalar(r, "a value");
     return opt_unknown(strncmp(shown, "--", 2) == 0 ? shown + 2 : shown, shown, ~0u, from);
 }
 
-/* The option a key names; E101 when there is none, E104 when it was set before. */
+/* The option of a key; E101 if there is none, E104 if it was set before. */
 static err find_key(struct reader *r, enum opt_id *id) {
     char where[256], text[160];
     TRY(plain_scalar(r, "a name"));

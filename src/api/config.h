@@ -15,7 +15,7 @@
 
 err config_load(const char *path, struct options *o);
 
-/* The same from memory.  name stands in messages and origins; relative paths count from its folder. */
+/* The same from memory. name appears in messages and origins; paths are relative to its folder. */
 err config_parse(const char *text, size_t n, const char *name, struct options *o);
 
 #endif

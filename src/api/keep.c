@@ -17,7 +17,7 @@ static const char unfinished[] = ".part";
 
 /* ------------------------------------------------------------------ before training ----------------------------------------- */
 
-/* What the run will write at the end. */
+/* The files that the run will write at the end, with their sizes. */
 struct need {
     const char *path, *option;
     i64 bytes;
@@ -31,7 +31,7 @@ static err too_little(const struct need *n, f64 needed, f64 free, const char *wh
     return file_option(-E703, n->option);
 }
 
-/* Needs on one file system are added up; the first that does not fit any more is named. */
+/* Adds up the needs on each file system; E703 names the first file that does not fit. */
 static err check_room(struct need *need, i32 n) {
     for (i32 i = 0; i < n; i++) {
         struct stat st;
@@ -58,7 +58,7 @@ void keep_make_room(void *trainer) {
     if (reserve_path(trainer, path)) unlink(path);
 }
 
-/* Reserves the place of the report, and of the model: of that only where there is room, if -o is on another disk. */
+/* Reserves disk space in RUN for report and model; for the report only if that is too much and -o is on another disk. */
 static err reserve(const struct stretto_trainer *t, const struct need *report, const struct need *model) {
     char path[PATH_MAX];
     if (!reserve_path(t, path) || !report->known) return 0;
@@ -102,7 +102,7 @@ static bool elsewhere(const struct stretto_trainer *t, const char *folder, const
                     (unsigned long long)hash) < PATHS - ENDING;
 }
 
-/* Place k, from 0; false: there is no such place here. */
+/* Folder k of those that may hold the model, from 0; false = it is not available. */
 static bool place(const struct stretto_trainer *t, i32 k, char path[PATHS]) {
     if (!t->run_dir) return false;
     if (k == 0) return snprintf(path, PATHS, "%s/trained.model", t->run_dir) < PATHS - ENDING;
@@ -112,7 +112,7 @@ static bool place(const struct stretto_trainer *t, i32 k, char path[PATHS]) {
     return elsewhere(t, variable("HOME"), "/.local/state/stretto", path);
 }
 
-/* A file of another user in a folder that all may write is not ours to read or replace. */
+/* True if the file belongs to this user: in a shared folder, files of others are neither read nor replaced. */
 static bool is_own(const char *path, bool otherwise) {
     struct stat st;
     if (lstat(path, &st) != 0) return otherwise;
@@ -132,13 +132,14 @@ void keep_forget(const struct stretto_trainer *t) {
 
 /* ------------------------------------------------------------------ an output fails ----------------------------------------- */
 
-/* A run that stopped at its time limit goes on from its checkpoint: what is kept is no end of it. */
+/* A run that reached its time limit continues from its checkpoint, so the kept model is not its final one. */
 static bool is_over(const struct stretto_trainer *t) { return t->model->m->stopped != STOP_TIME; }
 
 static bool keep_model(const struct stretto_trainer *t, char where[PATHS]) {
     for (i32 k = 0; k < PLACES; k++) {
         if (!place(t, k, where) || !is_own(where, true)) continue;
-        if (!is_over(t)) memcpy(where + strlen(where), unfinished, sizeof unfinished); /* no name that keep_find reads */
+        /* a name that keep_find does not look for */
+        if (!is_over(t)) memcpy(where + strlen(where), unfinished, sizeof unfinished);
         if (k >= 2 && file_make_parent(where) < 0) continue;
         if (stretto_model_save(t->model, where) >= 0) return true;
     }
@@ -155,7 +156,7 @@ err keep_output(struct stretto_trainer *t, err e, const char *option) {
     return e;
 }
 
-/* `stretto resume RUN` writes what is missing, there or elsewhere. */
+/* The remedy: `stretto resume RUN` writes the missing outputs, there or elsewhere. */
 static void remedy(const struct stretto_trainer *t, struct err_record *r) {
     const bool disk = r->code == E702 || r->code == E703;
     size_t n = disk ? 0 : strlen(r->fix);
@@ -171,7 +172,7 @@ err keep_report(struct stretto_trainer *t, bool saved) {
     struct err_record r = t->late;
     if (!r.code) return 0;
     keep_make_room(t);
-    const bool kept = keep_model(t, where); /* for resume, also where -o has it */
+    const bool kept = keep_model(t, where); /* resume reads it, even if -o has a copy */
     if (saved) snprintf(where, sizeof where, "%s", t->model_path);
     const size_t n = strlen(r.text);
     if (kept || saved)

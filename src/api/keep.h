@@ -1,8 +1,8 @@
-/* keep.h - what was learnt is not lost where an output fails.
+/* keep.h - keeps the trained model if an output fails.
  *
- *     before training   is there room for what will be written?  E703; RUN/reserve holds the place of the model
- *     after training    an output fails -> the model goes to the first place that takes it; the message says where
- *     resume            finds it there, trains nothing, and writes the outputs
+ *     before training   checks the free disk space for the outputs (E703); RUN/reserve reserves the space of the model
+ *     after training    an output fails -> the model is written to the first folder that has room; the message names it
+ *     resume            finds it there, does not train, and writes the outputs
  *
  *     RUN/trained.model -> RUN.trained (beside) -> $XDG_STATE_HOME/stretto -> $TMPDIR
  *
@@ -12,19 +12,19 @@
 
 #include "api/api.h"
 
-/* Before the first step, on rank 0 (learn_job.foresee): bytes of the model, and of a checkpoint on this rank. */
+/* learn_job.foresee, on rank 0 before the first step: checks the room for a model and a checkpoint of these sizes. */
 err keep_foresee(void *trainer, i64 model, i64 checkpoint);
-/* Gives the reserved place back, for what is written now (learn_job.make_room). */
+/* learn_job.make_room: releases the reserved disk space for the files that are written now. */
 void keep_make_room(void *trainer);
 
-/* After an output of a trained run: returns e.  The first failure is remembered, with a remedy that names the option. */
+/* Called after each output of a trained run; returns e. Remembers the first failure, with a remedy that names the option. */
 err keep_output(struct stretto_trainer *t, err e, const char *option);
-/* The error of outputs that failed, completed by where the model is (`saved`: -o has it); 0 = all outputs are written. */
+/* The error of failed outputs, with the path of the kept model (`saved`: -o has it); 0 = all outputs are written. */
 err keep_report(struct stretto_trainer *t, bool saved);
 
-/* The model of a resumed run that was trained to its end and waits for its outputs; *out NULL = there is none. */
+/* Loads the model of a resumed run whose training is complete and whose outputs are missing; *out NULL = there is none. */
 void keep_find(const struct stretto_trainer *t, stretto_model **out);
-/* Removes the models that were kept, and the reserve: of a run that begins, or is finished. */
+/* Deletes kept models and the reserved space, when a run begins or is finished. */
 void keep_forget(const struct stretto_trainer *t);
 
 #endif

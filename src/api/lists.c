@@ -1,4 +1,4 @@
-/* lists.c - the words of options that name things of higher floors: cells, losses, optimisers, learners, presets. */
+/* lists.c - the values of options that name parts of higher floors: cells, losses, optimizers, learners, presets. */
 #include "api/lists.h"
 
 const struct opt_list *api_lists(void) {

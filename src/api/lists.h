@@ -1,4 +1,4 @@
-/* lists.h - the words of options that name things of higher floors; for the command line's help as well. */
+/* lists.h - the values of options that name parts of higher floors; also for the help of the command line. */
 #ifndef STRETTO_API_LISTS_H
 #define STRETTO_API_LISTS_H
 
@@ -6,6 +6,6 @@
 
 const struct opt_list *api_lists(void);
 
-bool api_has_mpi(const char *flavour); /* a plug-in for this MPI library was built: "openmpi", "mpich" */
+bool api_has_mpi(const char *flavour); /* true if a plug-in for this MPI library was built: "openmpi", "mpich" */
 
 #endif

@@ -25,7 +25,7 @@ void plan_shape_line(const struct options *o, struct str *out) {
     str_add(out, "\n");
 }
 
-/* What the line has for an option. */
+/* The value of an option in the line. */
 static bool shape_value(const char *line, enum opt_id id, char value[64]) {
     const struct opt_info *info = opt_info(id);
     char flag[64];
@@ -57,7 +57,7 @@ err plan_shape_explain(const struct options *o, const char *plan_text) {
     err e = -why.code;
     if (theirs.len) {
         str_addf(&fix, "%s  or   stretto plan DATA %s--save %s", str_text(&theirs), str_text(&again), o->plan);
-        theirs.s[theirs.len - 1] = ours.s[ours.len - 1] = 0; /* the last space */
+        theirs.s[theirs.len - 1] = ours.s[ours.len - 1] = 0; /* drop the trailing space */
         e = FAIL_AT(E401, o->plan, str_text(&fix), "this plan is for %s, this run has %s", str_text(&theirs), str_text(&ours));
     } else {
         err_put(&why);

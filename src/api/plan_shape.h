@@ -1,12 +1,13 @@
-/* plan_shape.h - which options a saved plan is for. */
+/* plan_shape.h - the options that a saved plan was made for. */
 #ifndef STRETTO_API_PLAN_SHAPE_H
 #define STRETTO_API_PLAN_SHAPE_H
 
 #include "opt/opt.h"
 
-/* A line of comment behind the plan; the options are resolved. */
+/* Appends the options, which must be resolved, to the plan as a comment line. */
 void plan_shape_line(const struct options *o, struct str *out);
-/* A plan of o->plan did not fit (E402, just set): E401 when it is for other options, which are named; else the same error. */
+/* Called after E402 for the plan of o->plan: returns E401 that names the options that differ, or the same error if none
+ * does. */
 err plan_shape_explain(const struct options *o, const char *plan_text);
 
 #endif

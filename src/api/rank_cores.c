@@ -1,4 +1,4 @@
-/* rank_cores.c - shares of cores. */
+/* rank_cores.c - assigns cores to the ranks of one host. */
 #include "api/rank_cores.h"
 
 #include <stdlib.h>
@@ -17,8 +17,8 @@ static void cut(struct rank_cores *c, i32 parts, i32 part, i32 threads) {
     c->has = cores_cut(&c->before, parts, part, &c->share, &enough) >= 0 && enough && cores_count(&c->share) >= threads;
 }
 
-/* Of ranks on this host, those that may run on just the same cores share them; others that may run on some of them would be in
- * the way of a share, wherever it was. */
+/* Ranks of this host that may run on exactly the same cores share them. If others may run on some of these cores, no
+ * assignment is made, since they would compete with it. */
 static void share_out(struct comm *c, const struct cores *all, i32 threads, struct rank_cores *out) {
     const i32 me = comm_rank(c);
     i32 parts = 0, part = 0;
@@ -35,7 +35,7 @@ err rank_cores_of_process(struct comm *c, i32 threads, struct rank_cores *out) {
     struct cores all[COMM_RANKS];
     *out = (struct rank_cores){0};
     cores_allowed(&out->before);
-    if (!wanted()) out->before = (struct cores){0}; /* empty: shares no core with another rank */
+    if (!wanted()) out->before = (struct cores){0}; /* empty mask: shares no core with another rank */
     TRY(comm_allgather(c, "cores", &out->before, sizeof out->before, all));
     share_out(c, all, threads, out);
     return 0;

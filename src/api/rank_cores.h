@@ -1,6 +1,7 @@
-/* rank_cores.h - ranks of one host on cores of their own, as long as they train: where two of them may run on the same cores,
- * these are shared out among them, neighbours together.  Not where that would put more threads than cores into a share, nor
- * where a launcher has bound ranks apart already, nor with STRETTO_PIN=off. */
+/* rank_cores.h - binds the ranks of a host to disjoint cores while they train.
+ *
+ * Ranks that may run on the same cores divide these; a share consists of cores that are close together (shared caches).  No
+ * binding if a share would have fewer cores than threads, if the launcher has bound the ranks, or with STRETTO_PIN=off. */
 #ifndef STRETTO_API_RANK_CORES_H
 #define STRETTO_API_RANK_CORES_H
 
@@ -11,14 +12,14 @@ struct comm;
 
 struct rank_cores {
     struct cores before, share;
-    bool has; /* a share: this rank stays there */
+    bool has; /* this rank is bound to `share` */
 };
 
-/* Ranks as processes, each of `threads`; all call it together. */
+/* For ranks that are processes with `threads` threads each; collective. */
 err rank_cores_of_process(struct comm *c, i32 threads, struct rank_cores *out);
-/* Rank k of `size` that are threads of this process, of `threads` each. */
+/* For rank k of `size` ranks that are threads of this process, with `threads` threads each. */
 void rank_cores_of_thread(i32 k, i32 size, i32 threads, struct rank_cores *out);
-/* The workers of a pool, of which this thread is one, go there, and back to where they were. */
+/* Bind the workers of a pool, including this thread, to the share, and restore their earlier cores. */
 void rank_cores_go(const struct rank_cores *c, struct pool *pool);
 void rank_cores_leave(const struct rank_cores *c, struct pool *pool);
 

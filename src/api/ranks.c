@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Threads of one process cannot die alone, and most launchers end all ranks when one dies: --heal is then off, with a reason. */
-static err may_heal(struct workshop *w) {
+/* Disables --heal, with a reason, where one death ends all ranks: ranks as threads of one process, and most launchers. */
+static err may_heal(struct run_context *w) {
     const err e = w->comm ? comm_allow_recovery(w->comm) : FAIL(E803, "ranks are threads of one process here");
     w->use.heal = e >= 0;
     if (e >= 0 || err_last()->code != E803) return e;
@@ -25,7 +25,7 @@ static err may_heal(struct workshop *w) {
     return 0;
 }
 
-err ranks_join(const struct options *o, struct workshop *w) {
+err ranks_join(const struct options *o, struct run_context *w) {
     if (o->ranks == 1 && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG) return 0; /* the flag --ranks 1 ignores the launcher */
     TRY(comm_mpi(&w->comm));
     const i32 size = comm_size(w->comm);
@@ -37,21 +37,21 @@ err ranks_join(const struct options *o, struct workshop *w) {
     return o->heal ? may_heal(w) : 0;
 }
 
-/* Number of ranks on this host: from the launcher's variables, else counted. */
-static i32 neighbours(const struct workshop *w) {
+/* Number of ranks on this host: from the launcher's variables, otherwise counted. */
+static i32 neighbours(const struct run_context *w) {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
     i32 here = 0;
     for (size_t i = 0; i < COUNT(names) && here == 0; i++) here = getenv(names[i]) ? (i32)strtol(getenv(names[i]), NULL, 10) : 0;
     return here > 0 ? here : comm_local_size(w->comm);
 }
 
-/* Cores per rank. If the launcher has bound this rank to some cores, it gets all of these. */
-static i32 cores_left(const struct options *o, const struct workshop *w, i32 cores) {
+/* Cores available to each rank: all cores that the launcher has bound it to, otherwise an equal share of the host. */
+static i32 cores_left(const struct options *o, const struct run_context *w, i32 cores) {
     if (!w->comm) return imax(1, cores / (i32)o->ranks);
     return cores < (i32)sysconf(_SC_NPROCESSORS_ONLN) ? cores : imax(1, cores / neighbours(w));
 }
 
-err ranks_threads(const struct options *o, struct workshop *w, i32 *threads) {
+err ranks_threads(const struct options *o, struct run_context *w, i32 *threads) {
     i32 all[COMM_RANKS], mine;
     *threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
     if (!w->comm && o->ranks <= 1) return 0;
@@ -65,7 +65,7 @@ err ranks_threads(const struct options *o, struct workshop *w, i32 *threads) {
     return 0;
 }
 
-err ranks_machine(const struct options *o, struct workshop *w) {
+err ranks_machine(const struct options *o, struct run_context *w) {
     const i32 size = w->comm ? comm_size(w->comm) : (i32)o->ranks;
     f64 share[COMM_RANKS];
     bool even;
@@ -79,7 +79,7 @@ err ranks_machine(const struct options *o, struct workshop *w) {
 
 /* ------------------------------------------------------------------ before the first step ----------------------------------- */
 
-/* Names and values alone: where a value came from may be a measurement. */
+/* Hashes names and values only: origins may be measurements, which differ between ranks. */
 static err options_hash(const struct options *o, u64 *h) {
     struct str text = {0};
     opt_dump_json(o, 1u << VERB_train, &text);
@@ -91,7 +91,7 @@ static err options_hash(const struct options *o, u64 *h) {
 
 static err same_everywhere(const struct stretto_trainer *t, struct comm *c) {
     const u64 version = comm_hash(COMM_HASH, STRETTO_VERSION, sizeof STRETTO_VERSION);
-    const char *kern = t->shop.use.kern->name;
+    const char *kern = t->ctx.use.kern->name;
     u64 options;
     TRY(options_hash(&t->o, &options));
     TRY(comm_check_equal(c, "version", version, "the same program on every host"));
@@ -123,7 +123,7 @@ static err live(struct rank_run *r) {
 
 static void *on_a_thread(void *self) {
     struct rank_run *r = self;
-    if (r->cores.has) cores_stay(&r->cores.share); /* the threads of the pool too */
+    if (r->cores.has) cores_stay(&r->cores.share); /* binds the threads of the pool, too */
     err e = pool_new(r->job.use.machine->ndevice, &r->job.use.pool);
     if (e >= 0) e = live(r);
     if (e < 0) {
@@ -137,7 +137,7 @@ static void *on_a_thread(void *self) {
     return NULL;
 }
 
-/* Ranks > 0 print nothing, write only their status record, and measure nothing. */
+/* Ranks > 0 print nothing, write only their status record and do no autotuning. */
 static void silence(struct learn_job *job, const struct events *events) {
     job->use.events = events;
     job->use.wisdom = NULL;
@@ -179,7 +179,7 @@ static err threads_fit(i32 size, const struct learner *learner, const struct lea
     NEW(r, size);
     err e = comm_threads(size, comm);
     for (i32 k = 0; k < size && e >= 0; k++) e = start(&r[k], k, comm, learner, job);
-    rank_cores_go(&r[0].cores, job->use.pool); /* only now: threads inherit the affinity of their creator */
+    rank_cores_go(&r[0].cores, job->use.pool); /* bind after creating threads: they inherit the affinity of their creator */
     if (e >= 0) e = live(&r[0]);
     rank_cores_leave(&r[0].cores, job->use.pool);
     if (e < 0) comm_abort(comm[0]);
@@ -198,9 +198,9 @@ static err threads_fit(i32 size, const struct learner *learner, const struct lea
     return e;
 }
 
-/* More threads than cores: cores are shared in turn. A launcher that binds ranks has chosen their cores itself. */
+/* Warns if there are more threads than cores. A launcher that binds ranks has chosen their cores. */
 static void note_crowd(const struct stretto_trainer *t, i32 size) {
-    const struct workshop *w = &t->shop;
+    const struct run_context *w = &t->ctx;
     const i32 here = w->comm ? neighbours(w) : size, cores = w->machine->ncore, threads = here * w->machine->ndevice;
     if (here < 2 || threads <= cores || (w->comm && cores < (i32)sysconf(_SC_NPROCESSORS_ONLN))) return;
     event_note(&t->events, EVENT_WARNING, "%d ranks with %d threads in all share %d core%s: a step takes up to %.1f times as "
@@ -208,61 +208,61 @@ static void note_crowd(const struct stretto_trainer *t, i32 size) {
                (f64)threads / cores, cores);
 }
 
-/* Where ranks get unlike rows: how much, and by whose numbers. */
+/* Reports unequal shares of the rows and their source. */
 static void note_shares(const struct stretto_trainer *t) {
     struct str s = {0};
-    for (i32 d = 0; d < t->shop.ranks->ndevice; d++) {
-        const struct device *at = &t->shop.ranks->device[d];
+    for (i32 d = 0; d < t->ctx.ranks->ndevice; d++) {
+        const struct device *at = &t->ctx.ranks->device[d];
         if (d == 0 || at->rank != at[-1].rank) str_addf(&s, "%s%.3g", d ? ", " : "", at->share);
     }
-    const char *from = str_text(&t->shop.shares_from);
+    const char *from = str_text(&t->ctx.shares_from);
     if (*from) event_note(&t->events, EVENT_NOTE, "shares of the ranks: %s (%s)", str_text(&s), from);
     str_free(&s);
 }
 
-/* After recovery: takes the new rank number; the new rank 0 prints and writes for all ranks from now on. */
+/* After recovery: takes the new rank number. From now on the new rank 0 prints and writes for all ranks. */
 static void healed(void *trainer, const struct comm_loss *loss) {
     struct stretto_trainer *t = trainer;
-    struct comm *c = t->shop.comm;
+    struct comm *c = t->ctx.comm;
     bool first = false;
     for (i32 k = 0; k < loss->n; k++) first = first || loss->rank[k] == 0;
     run_dir_renumber(t, first && comm_rank(c) == 0);
 }
 
 err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct learn_job *job, struct model **out) {
-    const i32 size = t->shop.ranks ? t->shop.ranks->nrank : 1;
+    const i32 size = t->ctx.ranks ? t->ctx.ranks->nrank : 1;
     struct learn_job mine = *job;
     if (size == 1) return learner_fit(learner, job, out);
     if (learner->ranks) TRY(learner->ranks(job, size));
     event_note(&t->events, EVENT_NOTE, "%d ranks (%s) of %d thread%s", size,
-               t->shop.comm ? comm_transport(t->shop.comm) : "threads", t->shop.machine->ndevice,
-               t->shop.machine->ndevice > 1 ? "s" : "");
+               t->ctx.comm ? comm_transport(t->ctx.comm) : "threads", t->ctx.machine->ndevice,
+               t->ctx.machine->ndevice > 1 ? "s" : "");
     note_crowd(t, size);
     note_shares(t);
-    if (t->shop.no_heal[0]) event_note(&t->events, EVENT_NOTE, "--heal has no effect: %s", t->shop.no_heal);
-    mine.use.ranks = t->shop.ranks;
-    mine.use.comm = t->shop.comm;
+    if (t->ctx.no_heal[0]) event_note(&t->events, EVENT_NOTE, "--heal has no effect: %s", t->ctx.no_heal);
+    mine.use.ranks = t->ctx.ranks;
+    mine.use.comm = t->ctx.comm;
     mine.owner = t;
-    if (!t->shop.comm) return threads_fit(size, learner, &mine, out);
+    if (!t->ctx.comm) return threads_fit(size, learner, &mine, out);
     struct rank_cores cores;
-    TRY(rank_cores_of_process(t->shop.comm, t->shop.machine->ndevice, &cores));
-    comm_set_hint(t->shop.comm, last_record, t->run_dir);
-    comm_set_record_folder(t->shop.comm, t->run_dir);
-    events_add(&t->events, comm_sink(t->shop.comm));
-    err e = same_everywhere(t, t->shop.comm);
+    TRY(rank_cores_of_process(t->ctx.comm, t->ctx.machine->ndevice, &cores));
+    comm_set_hint(t->ctx.comm, last_record, t->run_dir);
+    comm_set_record_folder(t->ctx.comm, t->run_dir);
+    events_add(&t->events, comm_sink(t->ctx.comm));
+    err e = same_everywhere(t, t->ctx.comm);
     mine.healed = healed;
-    if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* ranks > 0 only write their status record */
+    if (comm_rank(t->ctx.comm) > 0) silence(&mine, &t->events); /* ranks > 0 only write their status record */
     rank_cores_go(&cores, mine.use.pool);
     if (e >= 0) e = learner_fit(learner, &mine, out);
     rank_cores_leave(&cores, mine.use.pool);
-    if (e < 0) comm_abort(t->shop.comm);
-    else comm_succeed(t->shop.comm);
+    if (e < 0) comm_abort(t->ctx.comm);
+    else comm_succeed(t->ctx.comm);
     t->unfinished = e == 0 && mine.use.heal;
     return e;
 }
 
 err ranks_finish(struct stretto_trainer *t) {
-    struct comm *c = t->shop.comm;
+    struct comm *c = t->ctx.comm;
     struct comm_loss loss;
     i32 written = 1;
     while (t->unfinished) {
@@ -275,7 +275,7 @@ err ranks_finish(struct stretto_trainer *t) {
         TRY(comm_recover(c, &loss));
         healed(t, &loss);
         const err left = t->learner->left ? t->learner->left(c) : 0;
-        if (left < 0 && !comm_died(c)) return left; /* a further death: the next broadcast fails and recovers */
+        if (left < 0 && !comm_died(c)) return left; /* another death: the next broadcast fails and recovers again */
         event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
                    loss.who.pid);
         if (was > 0 && comm_rank(c) == 0) return 0;

@@ -7,11 +7,11 @@
 
 /* Joins the MPI job of this process: sets w->comm, or leaves it NULL if the process was started alone or has --ranks 1.
  * E803 if it cannot join, or if the flag --ranks differs from the size of the job. */
-err ranks_join(const struct options *o, struct workshop *w);
+err ranks_join(const struct options *o, struct run_context *w);
 /* Sets the number of threads per rank: --threads, else the cores available to the rank; the same on all ranks. */
-err ranks_threads(const struct options *o, struct workshop *w, i32 *threads);
+err ranks_threads(const struct options *o, struct run_context *w, i32 *threads);
 /* Sets w->ranks to the machine of all ranks, as rank 0 sees it. */
-err ranks_machine(const struct options *o, struct workshop *w);
+err ranks_machine(const struct options *o, struct run_context *w);
 /* Runs learner->fit on every rank; *out = the model of this process. */
 err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct learn_job *job, struct model **out);
 

@@ -17,7 +17,7 @@ struct filler {
 
 /* --- curves --- */
 static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
-    const struct course *c = &p->t->course;
+    const struct history *c = &p->t->history;
     f64 *ts, *tv, *vs, *vv;
     ARENA_NEW(&p->a, ts, c->n + 1);
     ARENA_NEW(&p->a, tv, c->n + 1);
@@ -26,7 +26,7 @@ static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
     *out = (struct report_curve){.train_step = ts, .train = tv, .valid_step = vs, .valid = vv, .best = -1};
     for (i64 i = 0; i < c->n; i++) {
         const struct curve_point *q = &c->point[i];
-        if (q->member != member || q->refit) continue; /* a refit begins anew, on other rows */
+        if (q->member != member || q->refit) continue; /* a refit starts from step 0 on other rows */
         if (!isnan(q->train)) {
             ts[out->ntrain] = q->step;
             tv[out->ntrain++] = q->train;
@@ -41,7 +41,7 @@ static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
 
 static err fill_curves(struct filler *p) {
     struct report_curve *curve;
-    const i32 n = p->r.ncurve; /* set by the learner */
+    const i32 n = p->r.ncurve; /* the learner has set it */
     if (n == 0) return 0;
     ARENA_NEW(&p->a, curve, n);
     for (i32 m = 0; m < n; m++) TRY(fill_curve(p, m, &curve[m]));
@@ -77,7 +77,7 @@ static err fill_splits(struct filler *p) {
 static err fill_facts(struct filler *p) {
     struct report_fact *data, *machine;
     struct arena *a = &p->a;
-    const struct machine *m = p->t->shop.machine;
+    const struct machine *m = p->t->ctx.machine;
     const struct dataset *d = p->t->data->set;
     struct description about = {0};
     ARENA_NEW(a, data, 2 + DATA_FACTS);
@@ -90,7 +90,7 @@ static err fill_facts(struct filler *p) {
     machine[0] = (struct report_fact){"processor", m->cpu};
     machine[1] = (struct report_fact){"cores allowed", arena_printf(a, "%d", m->ncore)};
     machine[2] = (struct report_fact){"threads", arena_printf(a, "%d", m->ndevice)};
-    machine[3] = (struct report_fact){"kernels", arena_printf(a, "%s%s%s", p->t->shop.use.kern->name,
+    machine[3] = (struct report_fact){"kernels", arena_printf(a, "%s%s%s", p->t->ctx.use.kern->name,
                                                              about.kernels ? ", " : "", about.kernels ? about.kernels : "")};
     machine[4] = (struct report_fact){"memory", arena_printf(a, "%.1f GiB, peak of this run %.1f MiB",
                                                             (f64)m->memory / 1073741824.0, (f64)mem_stats().peak / 1048576.0)};
@@ -113,7 +113,7 @@ static err fill_options(struct filler *p) {
     return 0;
 }
 
-/* Cuts a text of lines into an array. */
+/* Splits a text into an array of lines. */
 static err lines(struct filler *p, const struct str *text, const char *const **out, i32 *n) {
     i32 count = 0;
     for (const char *c = str_text(text); *c; c++) count += *c == '\n';
@@ -142,7 +142,7 @@ static err spans_of(const struct model *m, struct arena *a, struct span **out) {
     return 0;
 }
 
-/* A word of the shell, however long: in single quotes, unless every character is harmless. */
+/* Quotes a word for the shell, unless every character is harmless. */
 static void add_word(struct str *line, const char *word) {
     static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/=:,@%";
     str_add(line, " ");
@@ -161,7 +161,7 @@ static void add_flag(struct str *line, const struct opt_info *info, const char *
     if (info->type != OPT_BOOL) add_word(line, text);
 }
 
-/* The command that would do it again: what was given by flag or call. */
+/* The command line that repeats the run: all options given by flag or call. */
 static const char *command_line(struct filler *p, const char *data) {
     struct str line = {0};
     str_add(&line, "stretto train");
@@ -198,8 +198,8 @@ static err fill(struct filler *p) {
     p->r.span = span;
     p->r.nspan = p->m->nspan;
     p->r.plan = p->m->plan_text.s;
-    TRY(lines(p, &t->course.notes, &p->r.note, &p->r.nnote));
-    return lines(p, &t->course.warnings, &p->r.warning, &p->r.nwarning);
+    TRY(lines(p, &t->history.notes, &p->r.note, &p->r.nnote));
+    return lines(p, &t->history.warnings, &p->r.warning, &p->r.nwarning);
 }
 
 stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path) {

@@ -13,10 +13,10 @@
 
 static const char file_name[] = "data.json";
 
-/* What rank 0 found. */
+/* The result of the comparison on rank 0. */
 struct finding {
-    struct err_record failure; /* code 0 = the run goes on */
-    struct split split;        /* of the run; test 0 = not known, the options give it */
+    struct err_record failure; /* code 0 = continue the run */
+    struct split split;        /* split of the run; test 0 = unknown, use the options */
 };
 
 static err refuse(const struct stretto_trainer *t, const struct data_change *c) {
@@ -34,16 +34,16 @@ static err refuse(const struct stretto_trainer *t, const struct data_change *c) 
 static void warn_changed(const struct stretto_trainer *t, const struct data_change *c) {
     event_note(&t->events, EVENT_WARNING, c->verdict == DATA_BEYOND ?
                    "the data changed: %s; the parts stay where they were, rows behind the test part are not used" :
-                   "the data changed: %s; training goes on with the data as they are, the parts stay where they were", c->text);
+                   "the data changed: %s; training continues with the data as they are, the parts stay where they were", c->text);
 }
 
-/* A run without a fingerprint, or with one that cannot be compared, goes on. */
+/* A run without a fingerprint, or with one that cannot be compared, continues. */
 static err warn_unknown(const struct stretto_trainer *t, const char *why) {
     event_note(&t->events, EVENT_WARNING, "the data cannot be compared with those that the run began with: %s", why);
     return 0;
 }
 
-/* Codes with which a comparison is not possible, while training is. */
+/* Errors that prevent the comparison but not the training. */
 static bool is_unknown(err e) { return e == -E104 || e == -E106 || e == -E901 || e == -E902; }
 
 static err judge(struct stretto_trainer *t, const struct js *print, struct split *split) {
@@ -52,7 +52,7 @@ static err judge(struct stretto_trainer *t, const struct js *print, struct split
     t->has_print = c.verdict == DATA_SAME;
     if (c.verdict == DATA_LOST || (!t->has_print && !t->o.data_changed)) return refuse(t, &c);
     if (!t->has_print) warn_changed(t, &c);
-    *split = c.split; /* also of equal data: an earlier resume may have kept it for a longer file */
+    *split = c.split; /* also for equal data: an earlier resume may have kept the split for a longer file */
     return 0;
 }
 
@@ -75,7 +75,7 @@ err run_data_check(struct stretto_trainer *t) {
     struct finding f = {0};
     if (!t->run_dir || !t->resume || !t->data->set->kind->compare) return 0;
     if (!trainer_is_silent(t) && look(t, &f.split) < 0) f.failure = *err_last();
-    TRY(comm_broadcast(t->shop.comm, "data", &f, sizeof f));
+    TRY(comm_broadcast(t->ctx.comm, "data", &f, sizeof f));
     t->job.split = f.split;
     if (f.failure.code == 0) return 0;
     err_put(&f.failure);
@@ -88,7 +88,7 @@ err run_data_write(struct stretto_trainer *t) {
     struct str text = {0};
     if (!t->run_dir || trainer_is_silent(t) || t->has_print || !d->kind->print) return 0;
     err e = d->kind->print(d, &t->job.split, &o);
-    if (e == -E106) { /* without the file, a resume says that it cannot compare */
+    if (e == -E106) { /* without the file, a resume reports that it cannot compare */
         err_clear();
         return 0;
     }

@@ -51,7 +51,7 @@ err run_dir_write(const struct stretto_trainer *t, const char *name, struct str 
     return e;
 }
 
-/* A path as it is right in any folder, for a resume may start in another one; of a file that is not written yet too. */
+/* Absolute path of a file, which need not exist yet: a resume may start in another folder. */
 static const char *whole_path(const char *path, char full[2 * PATH_MAX]) {
     char here[PATH_MAX];
     if (!path || realpath(path, full)) return path ? full : NULL;
@@ -79,8 +79,8 @@ static err write_run(const struct stretto_trainer *t, bool finished) {
     return e;
 }
 
-/* Files that a resume reads or writes again.  Its model and folder are said by run.json, and are not those of another run that
- * takes these options. */
+/* Options with files that a resume reads or writes again. Model and run folder are in run.json, so that other runs can use
+ * this config file. */
 static err whole_paths(struct options *o) {
     char full[2 * PATH_MAX];
     for (i32 i = 0; i < OPT_COUNT; i++) {
@@ -93,7 +93,7 @@ static err whole_paths(struct options *o) {
     return 0;
 }
 
-/* A time limit of `resume` is for that call alone: the file keeps that of the run. */
+/* A time limit given to `resume` holds for that call only: config.json keeps the limit of the run. */
 static err keep_time_limit(const struct stretto_trainer *t, struct options *o) {
     char path[PATH_MAX];
     struct options before;
@@ -120,7 +120,7 @@ err run_dir_config(const struct stretto_trainer *t) {
     return e < 0 ? e : write_run(t, false);
 }
 
-/* A new run forgets the checkpoints of the one before. */
+/* A new run deletes the checkpoints of the previous run in its folder. */
 static err forget(const struct stretto_trainer *t) {
     char path[PATH_MAX];
     TRY(path_in(t->run_dir, "checkpoints", path));
@@ -141,7 +141,7 @@ err run_dir_finish(struct stretto_trainer *t) {
         plan_shape_line(&t->o, &text);
         TRY(run_dir_write(t, "plan.txt", &text));
     }
-    if (t->run_dir && t->model->m->stopped != STOP_TIME) { /* a run out of time can go on */
+    if (t->run_dir && t->model->m->stopped != STOP_TIME) { /* a run that reached its time limit can continue */
         TRY(write_run(t, true));
         TRY(forget(t));
     }
@@ -162,8 +162,8 @@ static err open_metrics(struct stretto_trainer *t) {
 
 /* Opens the status record of this rank (`stretto top`). */
 static void open_status(struct stretto_trainer *t) {
-    const i32 world = t->shop.comm ? comm_size(t->shop.comm) : (i32)t->o.ranks;
-    if (comm_watch_requested()) status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), world);
+    const i32 world = t->ctx.comm ? comm_size(t->ctx.comm) : (i32)t->o.ranks;
+    if (comm_watch_requested()) status_open(&t->status, t->run_dir, comm_rank(t->ctx.comm), world);
     events_add(&t->events, status_sink(&t->status));
 }
 
@@ -187,9 +187,10 @@ stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int re
     return open_metrics(t);
 }
 
-/* What cannot be had, because its keeper is not quite dead yet or the disk is full, is done without: the training goes on. */
+/* Takes over lock and metrics of the dead rank 0. If that fails, because its process is still exiting or the disk is full,
+ * training continues without them. */
 static void take_over(struct stretto_trainer *t) {
-    t->resume = true; /* its metrics go on */
+    t->resume = true; /* append to its metrics */
     trainer_listen(t);
     if (!t->run_dir) return;
     if (lock(t) < 0 || open_metrics(t) < 0)
@@ -200,7 +201,7 @@ static void take_over(struct stretto_trainer *t) {
 void run_dir_renumber(struct stretto_trainer *t, bool first) {
     const struct status_record before = t->status.now;
     if (t->status.open) {
-        status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), comm_size(t->shop.comm));
+        status_open(&t->status, t->run_dir, comm_rank(t->ctx.comm), comm_size(t->ctx.comm));
         t->status.now.member = before.member;
         t->status.now.members = before.members;
         t->status.now.step = before.step;
@@ -216,7 +217,7 @@ bool run_dir_has_checkpoint(const struct stretto_trainer *t) {
     return ckpt_find(folder, 0, path, &number) >= 0;
 }
 
-/* Writes a failure into the status record; only the first end counts. */
+/* Writes a failure into the status record; later calls have no effect. */
 err run_dir_status(struct stretto_trainer *t, err e) {
     if (e < 0) status_failed(&t->status, e);
     return e;
@@ -242,7 +243,7 @@ stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **mode
     TRY(js_load(path, &o));
     const char *data = js_str(js_get(o, "data"), ""), *model = js_str(js_get(o, "model"), "");
     if (js_bool(js_get(o, "finished"), false)) {
-        if (path_in(run_dir, "checkpoints", path) >= 0) ckpt_clear(path); /* it was killed before it had done so itself */
+        if (path_in(run_dir, "checkpoints", path) >= 0) ckpt_clear(path); /* the run was killed before it deleted them */
         err e = FAIL_AT(E705, NULL, "a new run with stretto train (--steps for a longer one)",
                         "the run in %s is finished: its model is %s", run_dir, model);
         js_free(o);

@@ -1,6 +1,4 @@
-/* shares.c - shares of ranks: a list, or the loads by which the scheduler chose their nodes: both start from the same numbers.
- *
- *     each rank: state of gpuload on its node --comm_allgather--> share[rank] = what is free there, the same on every rank */
+/* shares.c - shares of the rows per rank: a list, or the GPU loads by which the scheduler chose the nodes. */
 #include "api/shares.h"
 
 #include <stdio.h>
@@ -41,7 +39,7 @@ err shares_gather(struct comm *comm, const char *pattern, const char *node, stru
     return e;
 }
 
-/* A list of numbers?  Else it is the name of a file. */
+/* True if the text is a list of numbers; otherwise it is the name of a file. */
 static bool numbers(const char *text, i32 *n, f64 *share) {
     char item[64];
     *n = 0;
@@ -85,14 +83,14 @@ err shares_of_ranks(const struct options *o, struct comm *comm, i32 ranks, f64 *
     *even = strcmp(o->rank_shares, "even") == 0;
     if (*even) return 0;
     if (numbers(o->rank_shares, &n, share)) {
-        /* A file is no demand: config.json of a run that goes on may be of another number of ranks. */
+        /* The number of ranks must match a flag only: config.json of a resumed run may be for another number. */
         const bool stale = n != ranks && o->meta[OPT_rank_shares].rank < OPT_RANK_FLAG;
         if (!stale) TRY(check(o->rank_shares, n, ranks, share));
         for (i32 k = 0; k < ranks && stale; k++) share[k] = 1;
         if (stale) str_addf(from, "those of the config file are for %d", n);
         else str_add(from, "--rank-shares");
     } else if (ranks > 1) TRY(of_nodes(o, comm, ranks, share, from));
-    else share[0] = 1; /* a rank alone has all rows, however busy its node */
+    else share[0] = 1; /* a single rank has all rows, whatever its load */
     *even = true;
     for (i32 k = 1; k < ranks; k++) *even = *even && share[k] == share[0];
     return str_ok(from);

@@ -27,28 +27,28 @@ void event_note(const struct events *to, enum event_kind kind, const char *fmt, 
     event_emit(to, &(struct event){.kind = kind, .text = text, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});
 }
 
-struct labour labour_of(const char *what, const struct events *to, const volatile int *stop) {
+struct workload workload_start(const char *what, const struct events *to, const volatile int *stop) {
     const f64 now = clock_now();
-    return (struct labour){.to = to, .stop = stop, .what = what, .begun = now, .told = now};
+    return (struct workload){.to = to, .stop = stop, .what = what, .started = now, .reported = now};
 }
 
-static void tell(struct labour *l, f64 now, f64 share) {
-    const f64 spent = now - l->begun;
-    l->told = now;
+static void report(struct workload *l, f64 now, f64 share) {
+    const f64 spent = now - l->started;
+    l->reported = now;
     event_emit(l->to, &(struct event){.kind = EVENT_WORK, .text = l->what, .step = (i64)(WHOLE * share), .steps = WHOLE,
                                       .seconds = spent, .left = share > FIRST ? spent / share - spent : -1, .train = (f64)NAN,
                                       .valid = (f64)NAN});
 }
 
-err labour_done(struct labour *l, f64 n) {
+err workload_advance(struct workload *l, f64 n) {
     if (!l) return 0;
     if (l->stop && *l->stop) return FAIL_AT(E806, NULL, "the same command again", "stopped as asked while %s", l->what);
     const f64 now = clock_now();
     l->done += n;
-    if (now - l->told > 1.0 / PER_SECOND) tell(l, now, l->done < l->all ? l->done / l->all : 0.999);
+    if (now - l->reported > 1.0 / PER_SECOND) report(l, now, l->done < l->all ? l->done / l->all : 0.999);
     return 0;
 }
 
-void labour_end(struct labour *l) {
-    if (l) tell(l, clock_now(), 1);
+void workload_end(struct workload *l) {
+    if (l) report(l, clock_now(), 1);
 }

@@ -66,15 +66,15 @@ void event_phase(const struct events *to, const char *phase);
 void event_note(const struct events *to, enum event_kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Progress of long work without training steps: emits EVENT_WORK a few times per second and checks for a stop request. */
-struct labour {
+struct workload {
     const struct events *to;  /* may be NULL */
     const volatile int *stop; /* may be NULL */
     const char *what;
     f64 done, all;            /* in any unit; all may be an estimate */
-    f64 begun, told;          /* clock_now() at start and at the last event */
+    f64 started, reported;    /* clock_now() at the start and at the last event */
 };
-struct labour labour_of(const char *what, const struct events *to, const volatile int *stop);
-err labour_done(struct labour *l, f64 n); /* adds n; E806 on a stop request; NULL is allowed */
-void labour_end(struct labour *l);        /* also after a failure; NULL is allowed */
+struct workload workload_start(const char *what, const struct events *to, const volatile int *stop);
+err workload_advance(struct workload *l, f64 n); /* adds n to `done`; E806 on a stop request; l may be NULL */
+void workload_end(struct workload *l);           /* emits the last event, also after a failure; l may be NULL */
 
 #endif

@@ -78,7 +78,7 @@ struct base_spec {
     i64 train, valid;    /* rows of training; rows before the test part */
     f64 penalty;         /* of a ridge: > 0 = this share of the windows; 0 = chosen on validation (0.1 when there is none) */
     bool refit;          /* a ridge is fitted again on [0, valid) with the penalty found */
-    struct labour *work; /* progress; may be NULL */
+    struct workload *work; /* progress; may be NULL */
 };
 
 /* A ridge, fitted on windows inside [0, train); the penalty by windows with targets inside [train, valid). */

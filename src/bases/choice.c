@@ -8,7 +8,7 @@
 
 #include "bases/linear.h"
 
-/* MSE of a naive row over the windows of a fold, the steps that the ridge is measured on. */
+/* MSE of a naive rule over the windows of a fold, at the forecast steps that the ridge is measured on. */
 static f64 naive_loss(const struct series *s, const struct chain *c, const struct base *b, i64 from, i64 to, f32 *out) {
     const i32 H = c->w.H, stride = c->test.stride;
     f64 sum = 0, n = 0;

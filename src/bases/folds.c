@@ -32,11 +32,11 @@ static void take_column(const struct windows *w, i32 c, i64 from, i64 to, struct
     }
 }
 
-err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, struct labour *work) {
+err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, struct workload *work) {
     from = lmax(from, w->L);
     to = lmin(to, w->nrow - w->H + 1);
     for (i32 c = 0; c < w->ncol; c++) {
-        TRY(labour_done(work, 2.0 * (f64)lmax(0, to - from) * (w->L + w->H)));
+        TRY(workload_advance(work, 2.0 * (f64)lmax(0, to - from) * (w->L + w->H)));
         take_column(w, c, from, to, m);
     }
     return 0;
@@ -76,7 +76,7 @@ i32 chain_penalty(const struct chain *c) {
     return best;
 }
 
-/* Multiplications of one solution: the unit of struct labour in this folder. */
+/* Multiplications of one solution: the unit of struct workload here. */
 static f64 solve_cost(const struct system *q) { return (f64)q->K * q->K * (q->K / 3.0 + 2.0 * q->N); }
 
 f64 chain_cost(const struct chain *c, i32 folds) {
@@ -97,7 +97,7 @@ err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitt
     system_from(&c->fit, &c->past);
     system_from(&c->test, &c->fold);
     for (i32 i = 0; i < PENALTIES; i += c->step) {
-        TRY(labour_done(c->work, solve_cost(&c->fit)));
+        TRY(workload_advance(c->work, solve_cost(&c->fit)));
         TRY(ridge_solve(&c->fit, penalty_grid[i], &c->x));
         f64 v = ridge_loss(&c->test, &c->x);
         if (i == known) *loss = v;

@@ -78,7 +78,7 @@ struct windows {
     const i64 *time; /* of the series, or NULL */
 };
 /* Adds the windows with origins in [from, to) to m. */
-err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, struct labour *work);
+err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, struct workload *work);
 static inline bool window_counts(const struct windows *w, i32 col, i64 o) {
     return o >= w->first[col] + w->L && o + w->H <= w->nrow && w->clear[(i64)col * w->nrow + o] >= w->H;
 }
@@ -96,12 +96,12 @@ struct chain {
     i32 step;                /* distance in penalty_grid between penalties that are tried */
     i64 upto;                /* past holds the windows inside [0, upto) */
     f64 loss[PENALTIES];     /* sums over folds so far */
-    struct labour *work;     /* as in the specs */
+    struct workload *work;     /* progress, as in base_spec */
 };
 err chain_new(const struct series *s, i32 ncol, i32 L, i32 H, bool calendar, struct chain **out);
 void chain_free(struct chain *c);
 i32 chain_penalty(const struct chain *c); /* index of the best penalty so far; at first that of 0.1 */
-f64 chain_cost(const struct chain *c, i32 folds); /* estimated work of all folds in the unit of struct labour */
+f64 chain_cost(const struct chain *c, i32 folds); /* estimated work of all folds in the unit of struct workload */
 /* Fits on [0, from); *loss = MSE over the windows of [from, to) with the penalty that was best before, NaN if there are too few
  * windows. *fitted (fitted may be NULL): the fitted map, which the caller frees with mem_free, or NULL. */
 err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitted);

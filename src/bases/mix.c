@@ -10,7 +10,7 @@
 
 #include "bases/linear.h"
 
-enum { ORIGINS = 80, STRETCHES = 5 };
+enum { ORIGINS = 80, FOLDS = 5 };
 static const f64 ALPHAS[] = {0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9};
 static const f64 ALPHA_USUAL = 0.3;
 
@@ -21,8 +21,8 @@ struct search {
     i32 n;
     i64 origin[ORIGINS];
     f32 *out;
-    struct ridge *ridge[STRETCHES]; /* NULL where there were too few windows: the last value stands in */
-    i64 stretch[STRETCHES];         /* first origin of each */
+    struct ridge *ridge[FOLDS]; /* fitted on the rows before each fold; NULL = too few windows, forecast the last value */
+    i64 fold_start[FOLDS];      /* first origin of each fold */
 };
 
 static err find_seasons(struct search *q, bool *strong) {
@@ -40,7 +40,7 @@ static err find_seasons(struct search *q, bool *strong) {
 
 /* --- errors over the rolling origins --- */
 
-/* Before a column begins every rule says zero: that is no forecast, and would make all of them look alike. */
+/* Before the first observed value of a column every rule forecasts 0, which would give all of them the same error. */
 static bool has_begun(const struct series *s, i32 col, i64 origin) {
     for (i64 i = 0; i < origin; i++)
         if (series_is_target(s, col, i)) return true;
@@ -53,7 +53,7 @@ static f64 error_of(struct search *q, const struct base_part *part) {
     f64 sum = 0, n = 0;
     for (i32 i = 0, k = 0; i < q->n; i++) {
         const i64 o = q->origin[i];
-        while (k + 1 < STRETCHES && q->stretch[k + 1] <= o) k++;
+        while (k + 1 < FOLDS && q->fold_start[k + 1] <= o) k++;
         if (part->kind == BASE_RIDGE) {
             b.ridge = q->ridge[k];
             b.part[0].kind = b.ridge ? BASE_RIDGE : BASE_LAST;
@@ -88,7 +88,7 @@ static void add_plain(struct search *q, enum base_kind kind) {
     add_family(q, best);
 }
 
-/* One family of one or two kinds with a season: every season found. */
+/* A seasonal family of one or two kinds: tries each with every season found. */
 static void add_seasonal(struct search *q, enum base_kind kind, enum base_kind other) {
     struct mix_row best = {.mae = NAN};
     for (i32 i = 0; i < q->t->nseason; i++) {
@@ -98,7 +98,7 @@ static void add_seasonal(struct search *q, enum base_kind kind, enum base_kind o
     add_family(q, best);
 }
 
-/* Smoothing: first the season with the usual alpha, then alpha with that season. */
+/* A smoothing family: chooses the season with alpha = 0.3, then alpha with that season. */
 static void add_smooth(struct search *q, enum base_kind kind) {
     struct mix_row best = {.mae = NAN};
     consider(q, (struct base_part){.kind = kind, .season = 1, .alpha = ALPHA_USUAL}, &best);
@@ -112,12 +112,13 @@ static void add_smooth(struct search *q, enum base_kind kind) {
     add_family(q, best);
 }
 
-static err fit_stretches(struct search *q, struct chain *c) {
+/* Cuts the origins into FOLDS folds and fits the ridge on the rows before each. */
+static err fit_ridges(struct search *q, struct chain *c) {
     const i64 start = q->origin[0], end = q->p->train;
     f64 loss;
-    for (i32 k = 0; k < STRETCHES; k++) {
-        i64 from = start + (end - start) * k / STRETCHES, to = start + (end - start) * (k + 1) / STRETCHES;
-        q->stretch[k] = from;
+    for (i32 k = 0; k < FOLDS; k++) {
+        i64 from = start + (end - start) * k / FOLDS, to = start + (end - start) * (k + 1) / FOLDS;
+        q->fold_start[k] = from;
         TRY(chain_fold(c, from, to, &loss, &q->ridge[k]));
     }
     return 0;
@@ -170,7 +171,8 @@ static void search_families(struct search *q, bool ridge) {
     if (ridge) add_plain(q, BASE_RIDGE);
 }
 
-/* Too few rows for rolling origins: theta, with the frequency's season if the rows show it clearly, alpha by smoothing them. */
+/* Too few rows for rolling origins: theta with the season of the frequency if the autocorrelation shows it clearly; alpha has
+ * the smallest one-step error of smoothing. */
 static void theta_alone(struct search *q, bool strong) {
     const struct base_spec *p = q->p;
     struct mix_row *row = &q->t->row[q->t->nrow++];
@@ -184,10 +186,11 @@ static void theta_alone(struct search *q, bool strong) {
     }
 }
 
-static err mix_families(struct search *q, struct chain *c) {
+/* Chooses the best rule of each family by its error over the origins, and weighs the families. */
+static err fit_mix(struct search *q, struct chain *c) {
     f64 loss;
-    TRY(fit_stretches(q, c));
-    TRY(chain_fold(c, q->p->train, q->p->train, &loss, NULL)); /* the past of the final fit: all of [0, train) */
+    TRY(fit_ridges(q, c));
+    TRY(chain_fold(c, q->p->train, q->p->train, &loss, NULL)); /* extends the sums of the final fit to [0, train) */
     search_families(q, c->past.n >= WINDOWS_MIN);
     weigh(q->t);
     return 0;
@@ -210,11 +213,11 @@ err base_mix(const struct series *s, const struct base_spec *p, struct mix *tabl
     err e = chain_new(s, p->ncol, imax(2, p->L), p->H, false, &c);
     if (e >= 0) {
         c->work = p->work;
-        if (c->work) c->work->all += chain_cost(c, STRETCHES);
-        e = mix_families(&q, c);
+        if (c->work) c->work->all += chain_cost(c, FOLDS);
+        e = fit_mix(&q, c);
     }
     if (e >= 0) e = make_mix(table, c, out);
-    for (i32 k = 0; k < STRETCHES; k++) mem_free(q.ridge[k]);
+    for (i32 k = 0; k < FOLDS; k++) mem_free(q.ridge[k]);
     chain_free(c);
     mem_free(q.out);
     return e;

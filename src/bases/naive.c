@@ -15,7 +15,7 @@ f32 last_seen(const f32 *x, i64 origin) {
     return 0;
 }
 
-/* What was seen at the same place of the nearest earlier season that has a value there; else the last value. */
+/* The value at the same phase of the nearest earlier season that has one; otherwise the last value. */
 static f32 season_seen(const f32 *x, i64 origin, i64 known, i32 m, i32 h) {
     i64 i = origin - m + h % m;
     while (i >= 0 && (i >= known || isnan(x[i]))) i -= m;
@@ -33,8 +33,8 @@ static f64 mean_seen(const f32 *x, i64 from, i64 to) {
     return n > 0 ? sum / n : NAN;
 }
 
-/* Means of the last season and of the one before it, over the places of a season that both have seen: else summer alone would be
- * compared with a whole year.  false: there are none. */
+/* Means of the last two seasons over the phases that both have observed, so that half a year is not compared with a whole
+ * one. Returns false if there are none. */
 static bool two_seasons(const struct base_part *p, const struct series *s, i32 col, i64 origin, f64 *now, f64 *before) {
     const i64 seen = series_known(s, col, origin) - origin + p->season; /* of the last season */
     f64 n = 0;

@@ -28,7 +28,7 @@ void calendar_marks(i64 time, i32 mark[3]) {
 
 /* --- forecasts --- */
 
-/* The constant and the calendar rows of an origin, times weight, added to out; and the last value. */
+/* Adds weight times the constant and the calendar rows of an origin to out; returns the last value. */
 static void add_rest(const struct ridge *r, f64 weight, const struct series *s, i64 origin, f64 last, i32 H, f32 *out) {
     i32 mark[3] = {0};
     const f32 *bias = r->w + (i64)r->L * r->Hp;
@@ -41,20 +41,20 @@ static void add_rest(const struct ridge *r, f64 weight, const struct series *s, 
     }
 }
 
-/* Value at row i as a forecast sees it: gaps (made up cells too, as in struct windows) filled by what was seen before, rows
- * before the series by `none`. */
+/* Value at row i as a forecast sees it: gaps (also interpolated cells, as in struct windows) are filled with the last
+ * observed value, rows before the series with `none`. */
 static inline f32 seen_at(const struct series *s, i32 col, i64 i, f32 before, f32 none) {
     return i < 0 ? none : series_is_target(s, col, i) ? series_col(s, col)[i] : before;
 }
 
-/* What a gap at row i is filled with when the window begins there. */
+/* The value that fills a gap at row i if the window begins there. */
 static f32 seen_before(const struct series *s, i32 col, i64 i, f32 none) {
     for (; i >= 0; i--)
         if (series_is_target(s, col, i)) return series_col(s, col)[i];
     return none;
 }
 
-/* u[L] = v minus last; whether all of v was observed.  (The usual case: no value waits for the one before.) */
+/* u[L] = v minus last; returns true if all of v was observed. (Fast path without a dependence between values.) */
 static bool window_whole(i32 L, const f32 *v, f32 last, f32 *u) {
     i32 gaps = 0;
     for (i32 k = 0; k < L; k++) {
@@ -91,7 +91,7 @@ void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 co
         for (i32 h = 0; h < steps; h++) out[h] += u * row[h];
     }
     add_rest(r, weight, s, origin, (f64)last, steps, out);
-    for (i32 h = steps; h < H; h++) out[h] += (f32)weight * last; /* beyond what was fitted */
+    for (i32 h = steps; h < H; h++) out[h] += (f32)weight * last; /* the fit has fewer steps: repeat the last value */
 }
 
 /* Blocks of ROWS rows: windows into u, one product, then what a single forecast adds. */
@@ -117,7 +117,7 @@ err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, co
         for (i64 i = 0; i < rows->n; i++) ridge_add(r, weight, s, rows->col[i], rows->origin[i], H, out + i * ldo);
         return 0;
     }
-    i64 block = lmin(ROWS, rows->n); /* one row goes the same way as many: the same bits alone and in a batch */
+    i64 block = lmin(ROWS, rows->n); /* a single row takes the same path as many: equal bits alone and in a batch */
     NEW(u, block * r->L);
     err e = mem_new((void **)&c, block * r->Hp, sizeof *c);
     if (e >= 0)

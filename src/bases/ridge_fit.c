@@ -9,7 +9,7 @@ err base_ridge(const struct series *s, const struct base_spec *spec, struct base
     f64 penalty = spec->penalty, loss;
     TRY(chain_new(s, spec->ncol, spec->L, spec->H, spec->calendar, &c));
     c->work = spec->work;
-    if (c->work && c->work->all <= 0) c->work->all = chain_cost(c, 1); /* otherwise a part of larger work */
+    if (c->work && c->work->all <= 0) c->work->all = chain_cost(c, 1); /* otherwise the caller has set the total */
     err e = chain_fold(c, spec->train, spec->penalty > 0 ? spec->train : spec->valid, &loss, NULL);
     if (e >= 0 && penalty <= 0) penalty = penalty_grid[chain_penalty(c)];
     if (e >= 0 && spec->refit) e = windows_take(&c->w, c->upto - spec->H + 1, spec->valid - spec->H + 1, &c->past, c->work);

@@ -1,15 +1,11 @@
-/* season.c - the season that the rows themselves show: autocorrelation of the detrended series.
- *
- *      acf 1 |\        _peak_               a peak counts when it stands out from the valley before it by more than noise,
- *            |  \_____/      \__            not when it is a ripple on the first slope
- *          0 +---------------------- lag */
+/* season.c - detects the season of the rows by the autocorrelation of the detrended series. */
 #include <math.h>
 
 #include "bases/linear.h"
 
 enum { SEASON_LAST = 1000 };
 
-/* The last rows before the end of training, as distances from their straight line; gaps NaN. */
+/* The last rows before the end of training minus their linear trend; gaps are NaN. */
 struct detrended {
     i64 n;
     f64 square; /* mean square */
@@ -39,11 +35,11 @@ static f64 autocorrelation(const struct detrended *t, i64 lag) {
         f64 v = t->d[i] * t->d[i - lag];
         if (!isnan(v)) sum += v, pairs += 1;
     }
-    /* long lags have few pairs: trusted less */
+    /* long lags have few pairs: weigh them less */
     return pairs > 0 && t->square > 0 ? sum / pairs / t->square * (f64)(t->n - lag) / (f64)t->n : 0;
 }
 
-/* The differences between neighbouring rows in place of the rows: a drift has none that repeat. */
+/* Replaces rows by differences of neighbouring rows, which removes a drift. */
 static void difference(struct detrended *t) {
     f64 sum = 0;
     i64 pairs = 0;
@@ -79,7 +75,7 @@ static i32 highest_peak(const f64 *acf, i64 lags, f64 noise) {
     return peak;
 }
 
-/* Is the autocorrelation at lag m more than chance, as the theta method asks before it takes out a season? */
+/* True if the autocorrelation at lag m is significant (the test of the theta method before it removes a season). */
 static bool seasonal(const f64 *acf, i64 lags, i64 rows, i32 m) {
     f64 sum = 1;
     if (m < 2 || m > lags || rows < 3 * (i64)m) return false;
@@ -127,7 +123,7 @@ err season_scan(const struct series *s, i32 ncol, i64 rows, i32 season, i32 *pea
 err season_find(const struct series *s, i32 ncol, i64 rows, i32 *season) {
     *season = 0;
     for (i32 differences = 0; differences < 2 && *season == 0; differences++) {
-        /* rows that drift are alike over long lags by chance, differences are not */
+        /* drifting rows correlate over long lags by chance, their differences do not */
         const f64 clear = differences ? dmax(0.1, 5 / sqrt((f64)lmin(rows, BASE_LOOK))) : 0.3;
         i64 lags;
         f64 *acf;

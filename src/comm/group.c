@@ -43,7 +43,7 @@ err comm_allow_recovery(struct comm *c) {
     void *self = c->self;
     const bool shared = shm_inner(&c->t, &c->self);
     const err e = c->t->allow_recovery ? rank_job(c, allow_job, NULL) :
-                                FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
+                                FAIL(E803, "ranks over %s cannot continue without one that died", c->t->name);
     c->t = outer;
     c->self = self;
     TRY(e);

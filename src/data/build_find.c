@@ -85,7 +85,7 @@ static bool steady(enum time_kind kind, const i64 *t, i64 n) {
     return n >= ROWS_LEAST && t[n - 1] > t[0] && !second && 10 * steps >= (kind == TIME_COMPACT ? 0 : 9) * (n - 1);
 }
 
-/* True for a column of numbers that are times. */
+/* *yes: the column has numbers that are times. */
 static err is_numbers(const struct table *t, const struct column *c, bool *yes) {
     const i32 name = like_time(c->name);
     const enum time_kind kind = c->missing < t->nrow ? time_guess_numbers(c->number, t->nrow) : TIME_NONE;

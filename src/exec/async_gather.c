@@ -21,7 +21,8 @@ static err post_job(struct comm *c, void *exec) {
     return gather_some(exec, &moved, &left, &waiting);
 }
 
-/* The step is done: what it wrote may go; without an agent at once, for others may come to it before the next step begins. */
+/* Called when a step is done: posts what it wrote. Without an agent at once, since other ranks may read it before this
+ * rank's next step begins. */
 err gather_begin(struct exec *x) {
     x->trail_serial = x->serial;
     for (u32 k = 0; k < x->nlink; k++) {

@@ -12,8 +12,8 @@ enum { PAGE = 4096, LARGE = 1 << 18, ALIGN = 64 };
 
 /* ------------------------------------------------------------------ memory -------------------------------------------------- */
 
-/* Large buffers begin at a page: then the rows of two workers meet at the border of one more often than not, and there the
- * prefetcher of a core stops, which otherwise takes lines away that the other core is writing. */
+/* Large buffers start at a page boundary, so the row ranges of two workers usually meet at one, too. The hardware
+ * prefetcher stops there; otherwise it takes cache lines away that the other core is writing. */
 static bool paged(i64 bytes) { return bytes >= LARGE; }
 
 static i64 padded(i64 bytes) { return round_up64(bytes, ALIGN) + (paged(bytes) ? PAGE - ALIGN : 0); }
@@ -22,7 +22,7 @@ static i64 padded_line(i64 bytes) { return round_up64(bytes, ALIGN); }
 
 static char *start(i64 bytes, char *at) { return paged(bytes) ? at + (-(uintptr_t)at & (PAGE - 1)) : at; }
 
-/* Marks the buffers that tasks of this rank use, and those that it receives; with them the marks of their rows. */
+/* Marks the buffers that tasks of this rank use or that it receives, and the marks of their sparse rows. */
 static void find_used(struct exec *x, bool *used) {
     const struct plan *p = x->plan;
     for (u32 i = 0; i < p->ntask; i++)
@@ -100,7 +100,8 @@ static bool same_range(const struct exec *x, const struct task *a, const struct 
     return x->client.kernel[a->kind].blocks && a->kind == b->kind && a->lo == b->lo && a->hi == b->hi;
 }
 
-/* Tasks of a `blocks` kernel that follow each other over the same range, without waiting in between, run block by block. */
+/* Tasks of a `blocks` kernel that follow each other over the same range, without a wait in between, run together block by
+ * block. */
 static void group_blocks(struct exec *x, struct queue *q) {
     for (u32 i = 0; i < q->n;) {
         u32 n = 1;
@@ -112,7 +113,7 @@ static void group_blocks(struct exec *x, struct queue *q) {
     }
 }
 
-/* The waits of an item: for each other queue, the last item that it depends on, unless this queue has already waited for it. */
+/* Waits of an item: for each other queue the last item that it depends on, unless this queue has already waited for that. */
 static u32 waits_of(struct exec *x, u32 queue, const struct task *t, const u32 *place, u32 *need, u32 *have, u32 nwait) {
     const struct plan *p = x->plan;
     for (u32 w = 0; w < x->nlist; w++) need[w] = 0;
@@ -158,7 +159,8 @@ static err bind_queue(struct exec *x, u32 w, const u32 *place, u32 *need, u32 *n
     return 0;
 }
 
-/* Members of a team that do one box wait for each other in every step of a sequence; members with rows of their own do not. */
+/* True if the members of a team compute the same rows and so synchronize at every time step; members with rows of their own
+ * do not. */
 static bool in_step(const struct plan *p, u32 task) {
     const struct task *t = &p->task[task], *other = t->member > 0 ? t - 1 : t + 1;
     return t->members > 1 && t->box.b0 == other->box.b0 && t->box.b1 == other->box.b1;
@@ -170,7 +172,7 @@ static void count_workers(struct exec *x, i32 slices) {
     x->nqueue = (u32)imax(1, imin(x->dev->workers(x->pool, own), own));
     x->rounds = x->comm && slices > 0;
     if (x->rounds && (i32)x->nqueue < own) x->nqueue = 1; /* what others' rows wait for is then done before */
-    x->alone = (i32)x->nqueue < own || x->dev->is_virtual; /* two members in one queue would wait for each other for ever */
+    x->alone = (i32)x->nqueue < own || x->dev->is_virtual; /* two members in one queue would wait for each other forever */
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
         x->teams = x->teams || (!x->alone && in_step(p, i));

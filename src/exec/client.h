@@ -15,7 +15,7 @@ struct exec;
 /* One call of a kernel. */
 struct kernel_call {
     const struct task *task;
-    void *const *mem; /* [nbuf] where each buffer of the plan begins; NULL = this rank does not use it */
+    void *const *mem; /* [nbuf] address of each buffer of the plan; NULL = this rank does not use it */
     bool alone;       /* member 0 of a team does the work of all members of this process */
     i64 lo, hi;       /* range of a kernel with `blocks`: part of the task's */
 };
@@ -23,33 +23,33 @@ struct kernel_call {
 struct kernel {
     const char *name;
     void (*run)(void *self, const struct kernel_call *c);
-    bool rows;    /* it works row by row: its seconds say what a row costs this rank (load.h) */
+    bool rows;    /* works row by row: its duration measures the cost of a row on this rank (load.h) */
     bool compute; /* messages may wait until all of these are done (policy linear) */
     bool blocks;  /* tasks of it over one range run together, block by block, so that the sum stays in the cache */
-    bool commits; /* it changes what a failed step must leave alone: where every rank runs it, all ranks run it or none does */
+    bool commits; /* changes state that a failed step must not change: if every rank runs it, either all do or none */
 };
 
 struct exec_result {
-    f64 loss, norm; /* of the objective; of the merged gradient, or what the client has in its place */
+    f64 loss, norm; /* of the objective; of the merged gradient, or what the client reports instead */
     bool finite;    /* the update was made */
-    bool none;      /* delay1: there was no step before; else all is of the step before */
+    bool none;      /* delay1: there was no previous step; otherwise all fields describe the previous step */
 };
 
 struct client {
     const struct kernel *kernel; /* [nkernel], required */
     i32 nkernel;
     void *self;
-    /* Bytes of a buffer on this rank; NULL = all of it where a task of this rank uses it, else none. */
+    /* Bytes of a buffer on this rank; NULL = all of it if a task of this rank uses it, else none. */
     i64 (*room)(void *self, const struct pbuf *b);
-    /* The memory is bound; called once, before the first step, and may fail. */
+    /* Called once when the memory is bound, before the first step; may fail. */
     err (*bound)(void *self, struct exec *x, void *const *mem);
     /* Result of the step whose gradients were just summed; mem: its buffers.  Required. */
     struct exec_result (*result)(void *self, void *const *mem);
-    /* Policies that defer tasks: from now on deferred tasks belong to the step that was just computed. */
+    /* For policies that defer tasks: from now on deferred tasks belong to the step just computed. */
     void (*defer)(void *self);
-    /* Does a policy that defers sums run the task with the next step?  NULL = no task. */
+    /* True if the policy that defers sums runs the task with the next step. NULL = no task is deferred. */
     bool (*deferred)(void *self, const struct task *t);
-    /* Seconds in which the task that just ran waited for other ranks. */
+    /* Seconds that the last task waited for other ranks. */
     f64 (*waited)(void *self, const struct task *t);
     /* "fwd lstm.0 b[0,224)"; NULL = the name of the kernel. */
     void (*task_name)(void *self, u32 task, char out[64]);

@@ -15,20 +15,20 @@
 #include "comm/comm.h"
 #include "exec/bound.h"
 
-/* Of the agent in a step, about, while workers compute: where something of ours is on its way out, and where nothing is. */
+/* Polls of the agent per step while workers compute, approximately: with pending sends, and without. */
 enum { LOOKS = 80, FEW_LOOKS = 40 };
-enum { MOST_BYTES = 1 << 22 }; /* of a message: a large one would hold up what is urgent behind it */
+enum { MOST_BYTES = 1 << 22 }; /* largest message: a larger one would delay urgent messages behind it */
 _Static_assert(MOST_BYTES <= LINES_MOST * LINE_FLOATS * 4, "lines of a message are counted in 16 bits");
 
 /* ------------------------------------------------------------------ binding ------------------------------------------------- */
 
-/* The message may start only after the task: where it sends, all members of the team that wrote the range; where it receives,
- * what used the range before. */
+/* The tasks that must precede the message. Send: all members of the team that wrote the range. Receive: the earlier readers
+ * and writers of the range. */
 static bool precedes(const struct exec *x, u32 task, const struct plan_message *m, bool sends) {
     return sends ? task >= plan_team_first(x->plan, m->after) : task < m->after && link_touches(x, task, m, false);
 }
 
-/* What queues must have done before the message may start: of each queue the last item that precedes it. */
+/* For each queue, the last item that must be done before the message may start. */
 static err ready_of(struct exec *x, struct link *l, const struct plan_message *m, const u32 *place) {
     u32 *need;
     ARENA_NEW(&x->arena, need, x->nlist);
@@ -66,7 +66,7 @@ static err add(struct exec *x, const struct plan_message *m, u32 number, const u
     return ready_of(x, l, &l->plan, place);
 }
 
-/* Longer ranges in parts; counted alike by both sides. */
+/* Splits longer ranges; both sides count the parts alike. */
 static i64 step_of(const struct exec *x, const struct plan_message *m) {
     const struct pbuf *b = &x->plan->buf[m->buf];
     return lmax(1, MOST_BYTES / (b->bytes / b->extent));
@@ -95,7 +95,7 @@ static err make_links(struct exec *x, const u32 *place) {
     return residual_bind(x);
 }
 
-/* Where every rank runs the commits, the first of them waits for all that comes in this step: then none of them can fail. */
+/* If every rank runs the commits, the first of them waits for all messages received in this step: then none can fail. */
 static bool holds(const struct exec *x, const struct link *l, const struct item *it) {
     const struct task *t = &x->plan->task[it->task];
     if (l->trails || l->plan.when != MESSAGE_STEP) return false;
@@ -103,7 +103,7 @@ static bool holds(const struct exec *x, const struct link *l, const struct item 
     return l->plan.after < it->task && link_touches(x, it->task, &l->plan, l->m.sends);
 }
 
-/* Links that an item waits for: what it looks at is on its way in, or what it writes is on its way out. */
+/* Messages that an item waits for: those received into what it reads, and those sent from what it writes. */
 static err item_links(struct exec *x, struct item *it) {
     for (i32 pass = 0; pass < 2; pass++) {
         u32 n = 0, before = 0;
@@ -167,7 +167,7 @@ bool exec_round(void *exec, struct comm_message *m, i32 n) {
     return true;
 }
 
-/* The agent's side: one look at all of them. */
+/* Called by the agent: polls all messages of a round once. */
 static err look_at_round(struct exec *x, bool *moved, const struct comm_message **waiting) {
     struct round *r = &x->round;
     if (atomic_load_explicit(&r->state, memory_order_acquire) != ROUND_ASKED) return 0;
@@ -200,11 +200,11 @@ static bool is_ready(const struct exec *x, const struct link *l) {
     return true;
 }
 
-/* One look at a link that is not done. */
+/* Polls a message that is not done. */
 static err look(struct exec *x, struct link *l, bool gathering, bool *moved) {
     bool *held = &x->pair_waits[2 * l->m.peer + l->m.sends];
     if (!l->m.started && (*held || (!gathering && !is_ready(x, l)))) {
-        *held = true; /* those behind it keep their places */
+        *held = true; /* messages behind it keep their order */
         return 0;
     }
     return link_move(x, l, x->summed, moved);
@@ -214,14 +214,14 @@ static bool is_done(const struct exec *x, const struct queue *l) {
     return l->n == 0 || atomic_load_explicit(&l->done, memory_order_acquire) == (x->serial << 32 | l->n);
 }
 
-/* While a worker of this rank computes, the rank waits for itself, and no other rank is late. */
+/* While a worker of this rank computes, the rank waits for itself, not for a late rank. */
 static bool at_work(const struct exec *x) {
     for (u32 w = 0; w < x->nqueue; w++)
         if (!is_done(x, &x->queue[w]) && !atomic_load_explicit(&x->queue[w].waits, memory_order_relaxed)) return true;
     return false;
 }
 
-/* A worker may still come with messages of a round. */
+/* A worker may still start messages of a round. */
 static bool may_ask(const struct exec *x) {
     for (u32 w = 0; w < x->nqueue && x->rounds; w++)
         if (!is_done(x, &x->queue[w])) return true;
@@ -233,11 +233,11 @@ static void begin(struct exec *x) {
         if (!x->link[k].trails) x->link[k].m.started = x->link[k].m.done = false;
 }
 
-/* What one look at all messages has found. */
+/* Result of one poll of all messages. */
 struct found {
     bool moved;
     u32 left;
-    const struct comm_message *waiting; /* not complete, while no worker here computes */
+    const struct comm_message *waiting; /* not complete, while no worker of this rank computes */
 };
 
 static err look_at_all(struct exec *x, bool gathering, struct found *f) {
@@ -287,8 +287,8 @@ static bool decide(struct exec *x, u32 wish) {
 
 bool exchange_commits(struct exec *x) { return !x->comm || !x->all_commit || decide(x, UPDATE_MADE); }
 
-/* Workers that wait for what will not come go on with what is there, and write again: the step is void, unless all that this
- * rank needed for its updates had come. */
+/* Workers that wait for a message that will never come continue with old data; the step is void unless all messages that
+ * this rank needs for its updates have arrived. */
 static void break_off(struct exec *x) {
     *x->why = *err_last();
     comm_cancel(x->comm);
@@ -297,7 +297,7 @@ static void break_off(struct exec *x) {
     wakeup_signal(&x->changed);
 }
 
-/* One look by a worker, where there is no agent. */
+/* One poll by a worker, if there is no agent. */
 static err turn(struct exec *x, bool waits) {
     struct found f;
     if (!waits) comm_reset_wait(x->comm);
@@ -312,10 +312,10 @@ bool exchange_turn(struct exec *x, bool waits) {
     return true;
 }
 
-/* A step that is done though a rank died: the next one fails. */
+/* The step completed although a rank died: the next one fails. */
 static err step_job(struct comm *c, void *exec) {
     struct exec *x = exec;
-    if (!x->direct || !atomic_load(&x->broken)) { /* else in a turn of a worker */
+    if (!x->direct || !atomic_load(&x->broken)) { /* otherwise a worker reports it when it polls */
         const err e = walk(x, false);
         if (e >= 0) return e;
         break_off(x);

@@ -1,4 +1,4 @@
-/* load.c - seconds of tasks, added up by the queue that ran them. */
+/* load.c - measures the seconds of row tasks per queue, and slows a process down for tests. */
 #include "exec/load.h"
 
 #include <time.h>
@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "exec/bound.h"
 
-#define NAP_S 2e-4 /* shorter sleeps would be late by as much as they last: they are saved up */
+#define NAP_S 2e-4 /* shorter sleeps would take twice as long: they are accumulated */
 
 err load_begin(struct exec *x) {
     struct load *e = &x->load;
@@ -22,7 +22,7 @@ err load_begin(struct exec *x) {
     return 0;
 }
 
-/* Sleeps until the debt is paid; what a sleep lasts too long is counted against the next ones. */
+/* Sleeps until the debt is paid; time that a sleep takes too long is credited. */
 static void nap(struct queue *q, f64 more) {
     q->debt += more;
     if (q->debt < NAP_S) return;
@@ -39,7 +39,7 @@ void load_task(const struct exec *x, struct queue *q, const struct task *t, f64 
     if (c->kernel[t->kind].rows) q->busy += clock_now() - t0 - waited;
 }
 
-/* The first steps meet cold caches and untouched pages. */
+/* Ignores the first steps: cold caches and untouched pages. */
 void load_end(struct exec *x) {
     struct load *e = &x->load;
     f64 busy = 0;

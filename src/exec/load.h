@@ -15,21 +15,21 @@ struct exec;
 struct queue;
 struct task;
 
-/* Steps that are not counted; steps before anything is said; the last ones, of which it is the median: a stall of one of them,
- * which other programs cause now and then, is no speed. */
+/* Steps that are ignored; least steps for a result; number of last steps whose median is the result, since other programs
+ * cause stalls. */
 enum { LOAD_WARM = 2, LOAD_KNOWN = 10, LOAD_LAST = 15 };
 
 struct load {
-    i32 rows;           /* of a batch that are ours */
-    u32 steps;          /* since the plan was bound */
+    i32 rows;           /* rows of a batch on this rank */
+    u32 steps;          /* steps since the bind */
     f64 row[LOAD_LAST]; /* seconds a row */
-    f64 factor;         /* times as long as need be, 0 = not slowed */
-    i64 from;           /* step from which on */
-    bool slow;          /* in this step */
+    f64 factor;         /* slowdown by fault injection, 0 = none */
+    i64 from;           /* first slow step */
+    bool slow;          /* this step is slow */
 };
 
 err load_begin(struct exec *x);
-void load_task(const struct exec *x, struct queue *q, const struct task *t, f64 t0); /* begun at t0, over now */
+void load_task(const struct exec *x, struct queue *q, const struct task *t, f64 t0); /* task that started at t0 and ended now */
 void load_end(struct exec *x);
 
 #endif

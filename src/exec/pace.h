@@ -13,7 +13,7 @@
 enum { PACE_WARM = 4, PACE_PROBE = 6, PACE_FIRST = 64, PACE_LAST = 4096 };
 
 struct pace {
-    u32 left, period; /* steps left of what is going on; length of the last period */
+    u32 left, period; /* steps left in this phase; length of the last period */
     u8 phase;         /* 0 keep, 1 probe teams, 2 probe alone */
     bool alone;       /* how the next step is run */
     bool choice;      /* alone was faster at the last probe */
@@ -22,7 +22,7 @@ struct pace {
 
 static inline void pace_begin(struct pace *p) { *p = (struct pace){.left = PACE_WARM}; }
 
-/* The step that was run as p->alone says took so long; p->alone then holds for the next one. */
+/* Reports the duration of a step that ran as p->alone said; p->alone then holds for the next step. */
 static inline void pace_took(struct pace *p, f64 seconds) {
     if (p->phase > 0) p->sum[p->phase - 1] += seconds;
     if (--p->left > 0) return;

@@ -15,7 +15,7 @@ struct policy {
     /* Steps after which the weights follow from a gradient, 0 or 1.  1: buffers with `twin` have two copies, and gradients cannot
      * be accumulated. */
     i32 delay;
-    bool serial; /* input, computing and messages one after another */
+    bool serial; /* input, computation and messages run one after another */
     err (*bind)(struct exec *x);
     /* The task leaves its worker's queue for the deferred queue, which the agent runs (delay1). */
     bool (*defers)(const struct exec *x, const struct task *t);

@@ -21,7 +21,7 @@ void residual_count(struct exec *x, const struct plan_message *m) {
     for (i32 k = m->from + 1; k <= comm_size(x->comm); k++) x->residuals.first[k] += name.floats;
 }
 
-/* The range of this rank in the vector: where it begins, elements. */
+/* Elements of this rank in the vector, from *first on. */
 static i64 own_range(const struct exec *x, i64 *first) {
     if (x->residuals.floats == 0) return 0;
     const i64 *of = x->residuals.first + comm_rank(x->comm);

@@ -17,14 +17,15 @@
 #include "exec/bound.h"
 
 enum { SPIN = 2000 };
-#define YIELD_S 0.3e-3   /* then it sleeps; yielding costs no wake-up where no other program needs the core */
+#define YIELD_S 0.3e-3   /* duration of yielding before a worker sleeps; yielding costs no wake-up if no other program needs
+                          * the core */
 #define SLEEP_MOST_S 0.5 /* at a time */
 
 static bool is_over(const struct exec *x, const _Atomic u64 *done, u64 want) {
     return atomic_load_explicit(done, memory_order_acquire) >= want || atomic_load_explicit(&x->broken, memory_order_acquire);
 }
 
-/* For a worker that drives the messages itself, in turn with the others. */
+/* For a worker that polls messages itself, alternating with others. */
 static void turn_until(struct exec *x, struct queue *q, const _Atomic u64 *done, u64 want) {
     if (atomic_load_explicit(done, memory_order_acquire) >= want) return;
     atomic_store_explicit(&q->waits, true, memory_order_relaxed);
@@ -33,7 +34,7 @@ static void turn_until(struct exec *x, struct queue *q, const _Atomic u64 *done,
     atomic_store_explicit(&q->waits, false, memory_order_relaxed);
 }
 
-/* Frees the core for the threads that this worker waits for, where there are more threads than cores. */
+/* Yields the core to the threads that this worker waits for, if there are more threads than cores. */
 static void sleep_until(struct exec *x, const _Atomic u64 *done, u64 want) {
     while (!is_over(x, done, want)) {
         const u32 heard = wakeup_prepare(&x->changed);
@@ -65,14 +66,14 @@ static void wait_for(struct exec *x, struct queue *q, const struct item *it) {
     for (u32 k = 0; k < it->nlink; k++) wait_until(x, q, &x->link[it->link[k]].arrived, x->serial);
 }
 
-/* Wakes the agent if an item that it sends is done. */
+/* Wakes the agent if an item with a message to send is done. */
 static void tell_agent(struct exec *x, const struct item *it) {
     bool sends = false;
     for (u32 k = 0; k < it->run; k++) sends = sends || it[k].sends;
     if (sends) comm_wake(x->comm);
 }
 
-/* A commit that every rank runs is made by all or by none. */
+/* A commit that every rank runs happens on all or on none. */
 static bool skips(struct exec *x, const struct task *t, const struct kernel *k) {
     if (t->member > 0 && x->alone && exec_is_ours(x, t - 1)) return true; /* member 0 has done it */
     return k->commits && !exchange_commits(x);
@@ -130,7 +131,7 @@ void exec_work(void *exec, i32 worker) {
     float_mode_back(mode);
 }
 
-/* For the record of a rank that hangs: what each worker is at, from its own count. */
+/* For the flight record: the item that each worker is running. */
 static void scene(void *exec, char *text, size_t size) {
     const struct exec *x = exec;
     char name[64];
@@ -204,12 +205,12 @@ void exec_trace(struct exec *x, bool on) {
     for (u32 w = 0; on && w < x->nqueue; w++) {
         struct queue *q = &x->queue[w];
         if (!q->ring) q->ring = mem_alloc(TRACE_RING * sizeof *q->ring);
-        if (!q->ring) on = false; /* no memory for a timeline is no reason to stop */
+        if (!q->ring) on = false; /* tracing is optional: continue without memory for it */
     }
     x->trace = on;
 }
 
-/* The newest spans: an equal number of each queue, in order of time within a queue. */
+/* Copies the newest spans: an equal number from each queue, in order of time within a queue. */
 i32 exec_spans(const struct exec *x, struct task_span *out, i32 max) {
     i32 n = 0;
     char name[64];

@@ -1,4 +1,4 @@
-/* virtual.c - what devices need of exec: the queues of a step; for a virtual clock also the bytes that each task uses. */
+/* virtual.c - describes the queues of a step to the device type; for a virtual clock also the bytes that each task uses. */
 #include "base/float_mode.h"
 #include "exec/bound.h"
 
@@ -43,7 +43,7 @@ static f64 written(const struct plan *p, const struct use *u, const struct task 
     return sum;
 }
 
-/* What a task reads comes from the device that wrote it last, over the link where that is another rank's. */
+/* Bytes that a task reads from other devices: from the last writer, over the link if that is on another rank. */
 static void count_bytes(struct exec *x, u32 task) {
     const struct plan *p = x->plan;
     const struct task *t = &p->task[task];

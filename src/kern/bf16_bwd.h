@@ -298,7 +298,7 @@ static void bwd_do_batch(struct bwd_pipeline *w, const struct bwd_batch *a) {
     w->left = ready;
 }
 
-/* ------------------------------------------------------------------ the walk back ------------------------------------------- */
+/* ------------------------------------------------------------------ the loop over time steps, backward ---------------------- */
 
 /* Rows b0..b1 whose last step is t: no product, dh comes from dhT. */
 static void bwd_last_rows(struct bwd_pipeline *w, i32 t, i32 b0, i32 b1) {

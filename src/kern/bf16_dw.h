@@ -154,7 +154,7 @@ static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const 
 }
 #endif
 
-/* ------------------------------------------------------------------ the walk ------------------------------------------------ */
+/* ------------------------------------------------------------------ the loop over time steps -------------------------------- */
 
 /* Place in dw of line k of [x;h] (its first row) and a column; NULL = there is none. */
 static f32 *sums_at(const struct layout *l, f32 *dw, i32 k, i32 line, i32 i) {

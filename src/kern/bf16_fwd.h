@@ -264,7 +264,7 @@ static void fwd_block_none(struct tiles *tl, struct fwd_rows *c) {
     }
 }
 
-/* ------------------------------------------------------------------ the walk over time -------------------------------------- */
+/* ------------------------------------------------------------------ the loop over time steps -------------------------------- */
 
 /* The pipeline of products and cells; the cell of the last block may be pending. */
 struct fwd_pipeline {

@@ -194,7 +194,7 @@ static i32 x_ahead(const struct cell_args *x, i32 b0, i32 b1, i32 t, i32 t1) {
     return end;
 }
 
-/* ------------------------------------------------------------------ the walk ------------------------------------------------ */
+/* ------------------------------------------------------------------ the loop over time steps -------------------------------- */
 
 /* Writes hT, cT of rows b0..b1: the state after the steps before t1. */
 static void end_states(const struct cell_args *x, i32 b0, i32 b1, i32 t1, i32 u0, i32 u1) {

@@ -207,7 +207,7 @@ static void rows_times_dz(struct form m, const struct cell_args *x, const f32 *v
     }
 }
 
-/* ------------------------------------------------------------------ the walk over time -------------------------------------- */
+/* ------------------------------------------------------------------ the loop over time steps -------------------------------- */
 
 /* Forward of one row and step. point_fwd needs a state, so a zero state stands in where h0 or c0 is NULL. */
 static void step_fwd(struct form m, const struct cell_args *x, i32 t, i32 b) {

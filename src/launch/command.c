@@ -5,16 +5,16 @@
 #include "base/mem.h"
 #include "launch/launch.h"
 
-enum { EXTRA = 16 }; /* words in front of and behind the job's own */
+enum { EXTRA = 16 }; /* words around those of the job */
 
 struct flavour {
     const char *name;
-    const char *program[3]; /* the first that is on the path */
+    const char *program[3]; /* candidates; the first one in PATH is used */
     const char *word[4];
     const char *recovery;   /* lets the remaining ranks survive the death of one; NULL = impossible */
 };
 static const struct flavour flavours[] = {
-    /* ranks are not tied to a core: each has threads, and shares the cores that are there */
+    /* do not bind ranks to single cores: each has several threads and shares the allowed cores */
     {"openmpi", {"mpirun.openmpi", "mpirun"}, {"--oversubscribe", "--bind-to", "none"}, "--enable-recovery"},
     {"mpich", {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"}, {NULL}, NULL},
 };

@@ -1,4 +1,4 @@
-/* doctor.c - facts about a host -> findings, one function a check. */
+/* doctor.c - derives findings from the facts of a host; one function per check. */
 #include "launch/doctor.h"
 
 #include <stdarg.h>

@@ -15,28 +15,28 @@ enum { DOCTOR_FINDINGS = 16, DOCTOR_TEXT = 320, DOCTOR_MPIS = 2 };
 struct mpi_facts {
     char name[16], flavour[12], launcher[24]; /* "Open MPI", "openmpi", "mpirun.openmpi" */
     bool plugin, loads, launches;
-    char why[120]; /* it does not load */
+    char why[120]; /* why it cannot be loaded */
 };
 
 struct facts {
     char host[64];
-    /* who started us; an empty launcher = nobody, ranks are threads */
+    /* the launcher that started this process; "" = none, ranks are threads */
     char launcher[40], flavour[16];
     i32 promised, world;
-    bool joined;              /* the ranks can talk to each other */
+    bool joined;              /* this process has joined the MPI job */
     char problem[300], fix[200]; /* they cannot */
     struct mpi_facts mpi[DOCTOR_MPIS];
     char schedulers[48];       /* programs of launchers.def on the path: "srun" */
     bool root, root_allowed;
     /* processors and memory */
-    i32 ranks, ranks_here, threads, cores, cores_allowed; /* threads of each rank, 0 = as many as there are cores for it */
+    i32 ranks, ranks_here, threads, cores, cores_allowed; /* threads per rank, 0 = all cores available to it */
     f64 quota;                /* processors that control groups grant; 0 = no limit */
     char isa[24], isa_best[24], clock[24];
     i64 shm;                  /* size of /dev/shm, -1 = there is none */
-    i32 ptrace;               /* scope of yama; 0 = free */
+    i32 ptrace;               /* ptrace_scope of the Yama security module; 0 = unrestricted */
     i64 files;                /* open-file limit */
     i32 gpus, busiest;        /* as NVML sees them; 0 = none */
-    f64 gpu_taken;            /* occupancy of the busiest, 0..1, at this moment */
+    f64 gpu_taken;            /* occupancy of the busiest GPU now, 0..1 */
     /* folders */
     char run[128];            /* the folder where the run will write */
     bool tmp_writes, run_writes;
@@ -46,17 +46,18 @@ struct facts {
 struct finding {
     char check[20];
     enum doctor_level level;
-    bool amount;              /* the text holds an amount that is never the same twice */
+    bool amount;              /* the text contains a measured amount, which differs from host to host */
     char text[DOCTOR_TEXT], fix[200];
 };
 
-/* What can be seen from inside a process: everything but launcher, ranks, plug-ins and kernels.  run: a folder, may be missing.
- */
+/* Collects the facts that one process can see: all but launcher, ranks, plug-ins and kernels. run: a folder, which may be
+ * missing. */
 void facts_of_host(const char *run, struct facts *out);
 i32 doctor_examine(const struct facts *f, struct finding out[DOCTOR_FINDINGS]);
 enum doctor_level doctor_worst(const struct finding *f, i32 n);
 const char *doctor_word(enum doctor_level level); /* "ok", "warn", "stop" */
-/* Lines for people; host: in front of each, NULL = nothing.  than: only what differs from these findings; NULL = all. */
+/* Prints findings as lines; host: prefix of each line, NULL = none. than: print only what differs from these findings; NULL
+ * = all. */
 void doctor_print(const struct finding *f, i32 n, const char *host, const struct finding *than, struct str *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* facts.c - this host as `stretto doctor` sees it; read-only but for a file that is made and removed in each folder. */
+/* facts.c - collects the facts of this host for `stretto doctor`. It creates and deletes one file in each folder, otherwise
+ * only reads. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include "launch/launch.h"
 #include "topo/machine.h"
 
-/* A folder that is not there yet is made in the one above it. */
+/* Tests a folder; one that does not exist is tested in its parent. */
 static void look_at(const char *path, bool *writes, i64 *room) {
     char at[512], probe[560];
     struct statvfs v;
@@ -63,7 +64,7 @@ static void look_at_gpus(struct facts *out) {
         out->gpu_taken = gpuload_occupancy(&load[i]);
         out->busiest = i;
     }
-    err_clear(); /* that there is none is no error here */
+    err_clear(); /* having none is not an error here */
 }
 
 void facts_of_host(const char *run, struct facts *out) {

@@ -1,7 +1,7 @@
-/* gpuload.c - smoothing, and the decision when to send a weight to the scheduler; no clock, no file, no GPU.
+/* gpuload.c - smooths the load and decides when to send a weight to the scheduler; no clock, file or GPU is used.
  *
- *     level   |        .--.           o = sent.  While the level stays between the dashed lines around the last one sent, nothing
- *             |- - - o - - - - -      is sent: the scheduler would plan anew after every small change
+ *     level   |        .--.           o = sent.  Nothing is sent while the level stays between the dashed lines around the value
+ *             |- - - o - - - - -      sent last: the scheduler reschedules after every change
  *             |    .'
  *             |- -o- - - - - - -
  *             '---------------- time */
@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAST_SHARE 0.05 /* every rank gets some rows */
-#define ROUNDING 1e-9    /* 5 points that come out as 4.9999999 are 5 points */
+#define LEAST_SHARE 0.05 /* minimum share, so that every rank gets rows */
+#define ROUNDING 1e-9    /* a change of 4.9999999 points counts as 5 */
 
 f64 gpuload_occupancy(const struct gpu_load *g) { return dmin(1, dmax(0, dmax(g->busy, g->memory))); }
 
@@ -40,7 +40,7 @@ void gpuload_smooth(struct gpuload_state *s, const struct gpuload_rule *r, const
                     const char *source, struct str *note) {
     f64 part = 1;
     if (follows(s, sample, source, note)) {
-        if (r->smooth > 0) part = 1 - exp(-(sample->time - s->time) / r->smooth); /* samples need not come evenly */
+        if (r->smooth > 0) part = 1 - exp(-(sample->time - s->time) / r->smooth); /* samples may be unevenly spaced in time */
     } else {
         s->sent = false;
         memset(s->level, 0, sizeof s->level);

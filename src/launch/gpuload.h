@@ -26,7 +26,7 @@ struct gpuload_rule {
     f64 smooth;      /* seconds over which occupancy is smoothed; 0 = not */
     f64 band;        /* a level must change by this much (0..1) before the weight is sent to the scheduler */
     f64 refresh;     /* seconds after which an unchanged weight is sent again, since the scheduler may forget it; 0 = never */
-    i32 weight, span; /* weight of an idle node; how much more a fully busy one has */
+    i32 weight, span; /* weight of an idle node; difference between a fully busy and an idle node */
 };
 
 struct gpuload_state {
@@ -39,44 +39,45 @@ struct gpuload_state {
     f64 sent_level, sent_time;
 };
 
-/* --- gpuload.c: pure --- */
-f64 gpuload_occupancy(const struct gpu_load *g); /* the larger of its parts: kernels run, memory taken */
-f64 gpuload_level(const struct gpuload_state *s); /* of the node: mean of its GPUs */
+/* --- gpuload.c: pure functions --- */
+f64 gpuload_occupancy(const struct gpu_load *g); /* the larger of the two: kernel time, memory in use */
+f64 gpuload_level(const struct gpuload_state *s); /* mean occupancy of the node's GPUs */
 i32 gpuload_weight(const struct gpuload_rule *r, f64 level);
 /* Share of the work for a rank on this GPU or node: the free fraction, at least 0.05. */
 f64 gpuload_share(f64 level);
-/* Takes a sample into the state.  What does not continue it (other GPUs, another source, a clock that went back) begins it anew,
- * and note says so; else note is empty. */
+/* Adds a sample to the state. If it does not continue the state (other GPUs, another source, an earlier time), the state
+ * starts again and `note` gives the reason; otherwise note is empty. */
 void gpuload_smooth(struct gpuload_state *s, const struct gpuload_rule *r, const struct gpuload_sample *sample,
                     const char *source, struct str *note);
 enum gpuload_why { GPULOAD_STAYS, GPULOAD_FIRST, GPULOAD_MOVED, GPULOAD_RULE, GPULOAD_AGAIN };
-/* Whether, and why, the weight has to be sent to the scheduler; GPULOAD_STAYS = not. */
+/* Whether and why the weight must be sent to the scheduler; GPULOAD_STAYS = it need not. */
 enum gpuload_why gpuload_decide(const struct gpuload_state *s, const struct gpuload_rule *r);
 const char *gpuload_word(enum gpuload_why why); /* "stays", "first", "moved", "rule", "again" */
 void gpuload_sent(struct gpuload_state *s, i32 weight); /* records that the weight was sent */
 
 /* --- gpuload_state.c --- */
-/* The name of this node: of Slurm, else of the host.  Its place in a path is %n. */
+/* The name of this node: from Slurm, otherwise the host name. "%n" in a path stands for it. */
 void gpuload_node(char out[GPULOAD_NODE]);
 err gpuload_path(const char *pattern, const char *node, struct str *out);
-/* No file, or one that was torn (note): an empty state.  E821 for a file that is none of ours, or of another node. */
+/* Reads the state; empty if there is no file or it is incomplete (note). E821 if the file has another format or belongs to
+ * another node. */
 err gpuload_load(const char *path, const char *node, struct gpuload_state *out, struct str *note);
 err gpuload_parse(const char *path, const char *node, const char *text, i64 n, struct gpuload_state *out, struct str *note);
-err gpuload_save(const char *path, const struct gpuload_state *s); /* with its folder; whole or not at all */
-/* The same, but the file must exist: E701 says how to make it. */
+err gpuload_save(const char *path, const struct gpuload_state *s); /* writes the state, and its folder if needed, atomically */
+/* As gpuload_load, but the file must exist: E701 says how to create it. */
 err gpuload_need(const char *path, const char *node, struct gpuload_state *out);
 
 /* --- gpuload_recorded.c --- */
 struct gpuload_record {
     char source[GPULOAD_SOURCE];  /* its path */
-    i32 n;                        /* samples, by rising time, all of the same GPUs */
+    i32 n;                        /* samples in order of time, all of the same GPUs */
     struct gpuload_sample *sample;
 };
 /* CSV: time (s),gpu,utilisation (%),memory (%).  E822 with file, line and column. */
 err gpuload_record_load(const char *path, struct gpuload_record *out);
 err gpuload_record_parse(const char *path, const char *text, i64 n, struct gpuload_record *out);
 void gpuload_record_free(struct gpuload_record *r);
-/* The sample behind the one that the state took last; the last one again when there is none: *over. */
+/* The sample after the last one in the state; the last one again if there is no other: *over. */
 const struct gpuload_sample *gpuload_record_next(const struct gpuload_record *r, const struct gpuload_state *s, bool *over);
 
 #endif

@@ -19,10 +19,10 @@ struct reader {
     i64 line;
     struct gpuload_record *out;
     i64 room;
-    u64 seen; /* GPUs of the newest sample */
+    u64 seen; /* GPUs seen in the newest sample */
 };
 
-/* field -1: about the line. */
+/* Fails with a message about a field of the line; field -1: about the line. */
 static err bad(const struct reader *r, i32 field, const char *text, int n, const char *what, const char *fix) {
     char where[256], column[32] = "";
     if (field >= 0) snprintf(column, sizeof column, ":%s", columns[field]);
@@ -41,7 +41,7 @@ static err number(const struct reader *r, i32 field, const char *text, int n, f6
     return 0;
 }
 
-/* A sample is complete when its GPUs are 0, 1, .. without a hole, and as many as in the first one. */
+/* A sample is complete if its GPUs are 0, 1, .. without gaps, as many as in the first sample. */
 static err close_sample(struct reader *r) {
     struct gpuload_record *o = r->out;
     if (o->n == 0) return 0;
@@ -51,7 +51,7 @@ static err close_sample(struct reader *r) {
         char text[40];
         if (i < want && (r->seen >> i & 1)) continue;
         const int n = snprintf(text, sizeof text, "%g", s->time);
-        r->line--; /* it ended before this line */
+        r->line--; /* the sample ended on the line before */
         if (i >= want) return bad(r, -1, text, n, "is a time with more GPUs than the first one", "the same GPUs at every time");
         return bad(r, -1, text, n, "is a time that lacks one of the GPUs", "a line for each GPU at every time");
     }
@@ -91,7 +91,7 @@ static err row(struct reader *r, const char *text, int n) {
     if (fields + 1 != FIELDS)
         return bad(r, -1, text, n, "does not have four fields", heading);
     for (i32 i = 0; i < FIELDS; i++) TRY(number(r, i, field[i], len[i], &v[i]));
-    const i32 at = r->out->n > 0 && v[0] == r->out->sample[r->out->n - 1].time ? 1 : 0; /* what a refusal would be about */
+    const i32 at = r->out->n > 0 && v[0] == r->out->sample[r->out->n - 1].time ? 1 : 0; /* column that the message names */
     return add(r, v, field[at], len[at]);
 }
 

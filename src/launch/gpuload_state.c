@@ -1,9 +1,9 @@
-/* gpuload_state.c - what a call of gpuload leaves for the next one: a small JSON file, replaced whole.
+/* gpuload_state.c - the state that a call of gpuload leaves for the next one: a small JSON file, replaced atomically.
  *
  *     {"stretto_gpuload": 1, "node": "node1", "source": "NVML", "time": .., "level": [..], "weight": 62, ..}
  *
- * A file that does not begin like that is somebody else's and is left alone.  One that does and cannot be read was torn (a host
- * that lost its power), and costs no more than a new beginning. */
+ * A file that starts differently belongs to another program and is not changed (E821).  One that starts like this but cannot be
+ * parsed was truncated, for example by a power loss: the state then starts empty. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ void gpuload_node(char out[GPULOAD_NODE]) {
     }
     if (gethostname(out, GPULOAD_NODE - 1) != 0) snprintf(out, GPULOAD_NODE, "localhost");
     out[GPULOAD_NODE - 1] = 0;
-    out[strcspn(out, ".")] = 0; /* Slurm knows nodes by their short name */
+    out[strcspn(out, ".")] = 0; /* Slurm uses short node names */
 }
 
 err gpuload_path(const char *pattern, const char *node, struct str *out) {
@@ -36,7 +36,7 @@ err gpuload_path(const char *pattern, const char *node, struct str *out) {
     return str_ok(out);
 }
 
-/* Without blanks, as the opening is: is this the beginning of a file of ours, or of one that was cut? */
+/* True if the text, without spaces, starts as our files do, or is a truncated start of one. */
 static bool ours(const char *text) {
     const char *want = opening;
     for (; *want; want++, text++) {

@@ -29,7 +29,7 @@ const struct launcher *launcher_find(const char *name) {
     return NULL;
 }
 
-/* ------------------------------------------------------------------ requests ------------------------------------------------ */
+/* ------------------------------------------------------------------ requests of submit -------------------------------------- */
 
 /* E106: names the option, and the launchers that take it. */
 static err refuse(const struct launcher *l, enum launch_request r) {
@@ -63,7 +63,7 @@ err launch_prepare(const struct launcher *l, struct launch_job *job) {
 
 enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
 
-/* Numbers between colons, the last one seconds; days in front of '-'. */
+/* Numbers separated by colons, the last one seconds; days before '-'. */
 static bool clock_text(const char *text, i64 *seconds) {
     i64 part[3], v, days = 0;
     i32 n = 0;
@@ -141,8 +141,8 @@ bool launch_on_path(const char *program) {
     return false;
 }
 
-/* Ranks under mpirun are its children, not the supervisor's: each ties itself to its parent.  The mark in the environment finds
- * a rank whose parent was gone before that, when the job is started again. */
+/* Ends this process when its parent ends: ranks under mpirun are its children, not the supervisor's. A rank whose parent
+ * had died before this call is found by its environment (marked.c) at the next start of the job. */
 void launch_join(void) {
     if (getenv(MARK)) prctl(PR_SET_PDEATHSIG, SIGKILL);
 }

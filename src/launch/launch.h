@@ -37,65 +37,68 @@ struct launch_job {
     const char *model, *run_dir; /* files of the run; the checkpoints in run_dir say where to resume */
     struct launch_words first;  /* the command as given: train .. or resume .. */
     struct launch_words again;  /* the same once there is a checkpoint: resume RUN .. */
-    struct launch_words env;    /* variables of the program, STRETTO_*, that the ranks need too */
+    struct launch_words env;    /* environment variables STRETTO_* that the ranks need */
     bool heals;                 /* ranks survive the death of another one (--heal, or the config file) */
     /* the request */
-    u32 given;                  /* 1 << enum launch_request: options that the user gave */
-    i32 ranks;                  /* in all; launch_prepare computes it where the launcher takes nodes */
-    i32 nodes, ranks_per_node, gpus_per_node; /* gpus 0 = none */
-    i32 threads;                /* of a rank; 0 = as the host or queue gives */
-    i64 memory, seconds;        /* bytes of a node; time limit; 0 = as the queue gives */
+    u32 given;                  /* 1 << enum launch_request: options set by the user */
+    i32 ranks;                  /* total; launch_prepare computes it if the launcher takes nodes */
+    i32 nodes, ranks_per_node, gpus_per_node; /* gpus_per_node 0 = none */
+    i32 threads;                /* per rank; 0 = as the host or queue assigns */
+    i64 memory, seconds;        /* bytes per node; time limit; 0 = as the queue assigns */
     const char *queue;          /* queue or partition; NULL = the default one */
     i32 max_restarts;
     const char *mpi;            /* "none" (ranks are threads of one process), "openmpi", "mpich"; "auto" until prepared */
     const char *plugin;         /* MPI library of this build: "openmpi", "mpich"; NULL = none */
-    bool wait;                  /* stay until the job is over */
-    /* messages for people */
+    bool wait;                  /* return after the job has ended */
+    /* prints messages for the user */
     void (*say)(void *self, const char *line); /* NULL = quiet */
     void *self;
 };
 
-/* A job that was handed over. */
+/* A submitted job. */
 enum { LAUNCH_ID = 64, LAUNCH_PATH = 4352, LAUNCH_END = 4608 };
 struct launch_ticket {
-    char id[LAUNCH_ID];    /* number or name that the scheduler gave; "" = there is none */
-    char log[LAUNCH_PATH]; /* file of its output; "" = none */
-    bool here;             /* no one else runs the job: wait() does, whether or not the user waits */
-    char end[LAUNCH_END];  /* set by wait(): how the job failed; "" = the job said so itself */
+    char id[LAUNCH_ID];    /* job number or name from the scheduler; "" = none */
+    char log[LAUNCH_PATH]; /* file with the job's output; "" = none */
+    bool here;             /* this process runs the job itself: wait() must be called in any case */
+    char end[LAUNCH_END];  /* set by wait(): how the job failed; "" = the job has reported it */
 };
 
 struct launcher {
     const char *name, *help;
-    const char *example;  /* a command line, shown as the fix of a wrong one */
-    const char *program;  /* on the path of hosts that can submit; NULL = nothing is needed */
+    const char *example;  /* a command line, the proposed fix of a wrong one */
+    const char *program;  /* program in PATH on hosts that can submit; NULL = none needed */
     u32 takes;            /* 1 << enum launch_request */
-    bool remote;          /* runs later, on other hosts: the caller checks data and plan first, ranks are processes of MPI */
-    err (*render)(const struct launch_job *job, struct str *out);          /* the text that submit hands over; pure */
-    err (*submit)(const struct launch_job *job, struct launch_ticket *out); /* returns once the job is handed over */
-    err (*wait)(const struct launch_job *job, struct launch_ticket *t, i32 *exit_status); /* until the job is over */
+    bool remote;          /* the job runs later, on other hosts, with ranks as MPI processes: the caller checks data and
+                           * plan first */
+    err (*render)(const struct launch_job *job, struct str *out);          /* the text that submit passes on; pure */
+    err (*submit)(const struct launch_job *job, struct launch_ticket *out); /* returns after submission */
+    err (*wait)(const struct launch_job *job, struct launch_ticket *t, i32 *exit_status); /* returns after the job has ended */
 };
 
 const struct launcher *launcher_at(i32 i);              /* in the order of launchers.def; NULL = past the end */
 const struct launcher *launcher_find(const char *name); /* NULL = none */
 
-/* Refuses options that the launcher does not take (E106), then sets ranks and mpi.  E803 when the build lacks an MPI plug-in. */
+/* Rejects options that the launcher does not take (E106), then sets ranks and mpi. E803 if the build lacks the MPI plug-in. */
 err launch_prepare(const struct launcher *l, struct launch_job *job);
-/* "2:00:00", "90:00" (minutes, seconds), "1-12:00:00", or with units: "2h", "90m".  E103 for anything else, and outside a minute
- * to a year. */
+/* "2:00:00", "90:00" (minutes, seconds), "1-12:00:00", or with units: "2h", "90m". E103 for other formats and for times
+ * outside one minute to one year. */
 err launch_seconds(const char *text, i64 *seconds);
 
-/* A process of a job ends together with the one that started it, so that no rank is left alone; for main. */
+/* Ties a process of a job to the process that started it, so that no rank survives alone; called by main. */
 void launch_join(void);
-#define MARK "STRETTO_SUPERVISED" /* environment of the processes of a supervised job: the run folder, by its full path */
+#define MARK "STRETTO_SUPERVISED" /* environment variable of all processes of a supervised job; its value is the full path
+                                   * of the run folder */
 
 /* --- for launchers --- */
 void launch_say(const struct launch_job *job, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* A word as a shell reads it: quoted where it must be. */
+/* Quotes a word for the shell if necessary. */
 void launch_quote(struct str *out, const char *word);
-void launch_line(struct str *out, char *const *word); /* words up to NULL, with blanks between */
+void launch_line(struct str *out, char *const *word); /* words up to NULL, separated by spaces */
 bool launch_on_path(const char *program);
 
-/* The command line of this host: argv ends with NULL and is freed by launch_free_words.  E803 without that MPI's launcher. */
+/* Builds the command line that starts the job on this host; free argv, which ends with NULL, with launch_free_words. E803
+ * if that MPI has no launcher here. */
 err launch_command(const struct launch_job *job, bool again, char ***argv);
 void launch_free_words(char **argv);
 

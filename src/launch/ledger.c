@@ -25,7 +25,7 @@
 #include "launch/supervise.h"
 
 enum { LOG_MOST = 64 << 20 };
-#define CLOCK_SLACK 0.05 /* a file system's clock may be a tick behind */
+#define CLOCK_SLACK 0.05 /* clocks of file systems have a coarse resolution */
 
 /* ------------------------------------------------------------------ the run folder ------------------------------------------ */
 
@@ -35,7 +35,7 @@ static bool younger(const char *path, f64 since) {
     return (f64)st.st_mtim.tv_sec + 1e-9 * (f64)st.st_mtim.tv_nsec >= since - CLOCK_SLACK;
 }
 
-/* The number of the next checkpoint of a folder, and its path; -1 = there are no more. */
+/* Number and path of the next checkpoint in a folder; -1 = no more. */
 static i64 next_checkpoint(DIR *dir, const char *folder, char path[4500]) {
     for (struct dirent *d; dir && (d = readdir(dir));) {
         const size_t digits = strspn(d->d_name, "0123456789");
@@ -62,7 +62,7 @@ void run_clear(const char *run_dir) {
     snprintf(folder, sizeof folder, "%s/checkpoints", run_dir);
     DIR *dir = opendir(folder);
     while (next_checkpoint(dir, folder, path) >= 0)
-        if (file_remove_dir(path) < 0) err_clear(); /* what stays does no harm */
+        if (file_remove_dir(path) < 0) err_clear(); /* leftover files are harmless */
     if (dir) closedir(dir);
     rmdir(folder);
 }

@@ -1,4 +1,4 @@
-/* local.c - the launcher of this host: a supervisor, here or in the background, runs the command lines of command.c. */
+/* local.c - the launcher of this host: a supervisor, in the foreground or background, runs the command lines of command.c. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -27,7 +27,7 @@ static err render(const struct launch_job *job, struct str *out) {
     return str_ok(out);
 }
 
-/* The supervisor in a session of its own; its output goes to RUN/supervisor.out. */
+/* Starts the supervisor in a session of its own; its output goes to RUN/supervisor.out. */
 static err in_background(const struct launch_job *job, struct launch_ticket *out) {
     TRY(file_make_dir(job->run_dir));
     snprintf(out->log, sizeof out->log, "%.4300s/supervisor.out", job->run_dir);

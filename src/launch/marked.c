@@ -1,7 +1,7 @@
-/* marked.c - the processes of a run, found by the mark in their environment.
+/* marked.c - finds the processes of a run by a variable in their environment, the mark.
  *
- * Launchers put ranks into process groups and sessions of their own, and a launcher that is killed leaves them to init; the
- * environment goes with them all the same, and a number that the system has given to somebody else does not have it. */
+ * Launchers put ranks into process groups and sessions of their own, and a killed launcher leaves them to init.  The environment
+ * is inherited in all these cases, and a process that has reused a pid does not have the mark. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 enum { ENVIRONMENT = 1 << 20, NAP_NS = 10000000 };
 
-/* Is NAME=mark among the texts of /proc/PID/environ? */
+/* True if /proc/PID/environ contains NAME=mark. */
 static bool has_mark(const char *pid, const char *mark, char *room) {
     char path[64], want[4300];
     snprintf(path, sizeof path, "/proc/%.20s/environ", pid);
@@ -42,7 +42,8 @@ static bool runs(const char *pid, const char *program) {
     if (n < 0) return false;
     exe[n] = 0;
     const size_t len = strlen(program);
-    return strncmp(exe, program, len) == 0 && (!exe[len] || strcmp(exe + len, " (deleted)") == 0); /* built anew meanwhile */
+    /* the executable was replaced meanwhile */
+    return strncmp(exe, program, len) == 0 && (!exe[len] || strcmp(exe + len, " (deleted)") == 0);
 }
 
 i32 marked_find(const char *mark, const char *program, i32 pid[MARKED_MOST]) {
@@ -68,7 +69,7 @@ void marked_signal(const char *mark, const char *program, int number) {
 bool marked_end(const char *mark, f64 seconds) {
     i32 pid[MARKED_MOST];
     for (const f64 end = clock_now() + seconds;;) {
-        const i32 n = marked_find(mark, NULL, pid); /* the dead that nobody waited for have no environment */
+        const i32 n = marked_find(mark, NULL, pid); /* zombies have no environment */
         if (n == 0) return true;
         if (clock_now() > end) return false;
         for (i32 i = 0; i < n; i++) kill(pid[i], SIGKILL);

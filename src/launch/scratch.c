@@ -1,7 +1,7 @@
-/* scratch.c - a folder for what an MPI keeps outside its processes: segments of shared memory, sockets.
+/* scratch.c - a folder for files that an MPI library creates: shared memory segments, sockets.
  *
- * Open MPI removes them when it ends well; a launcher that was killed leaves them, and memory files take memory.  So a supervised
- * job gets a folder of its own in /dev/shm, named after the run, and the supervisor removes it after every attempt. */
+ * Open MPI deletes them when it exits normally.  A killed launcher leaves them behind, and they occupy memory.  So a supervised
+ * job gets its own folder in /dev/shm, named after the run, and the supervisor deletes it after every attempt. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ void scratch_path(const char *mark, char out[SCRATCH_PATH]) {
     snprintf(out, SCRATCH_PATH, "/dev/shm/stretto-%d-%016llx", (int)geteuid(), (unsigned long long)h);
 }
 
-/* A folder, no link, and nobody else's: /dev/shm is open to all. */
+/* True for a folder of this user that is no link: everyone may write to /dev/shm. */
 static bool is_ours(const char *path) {
     struct stat st;
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
@@ -50,7 +50,7 @@ void scratch_use(const char *mark) {
     char path[SCRATCH_PATH];
     scratch_path(mark, path);
     mkdir(path, 0700);
-    if (!is_ours(path)) return; /* then as without a supervisor */
+    if (!is_ours(path)) return; /* then MPI uses its default place */
     setenv("OMPI_MCA_btl_vader_backing_directory", path, 0);
     setenv("OMPI_MCA_orte_tmpdir_base", path, 0);
 }

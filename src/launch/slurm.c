@@ -11,7 +11,7 @@
 enum { EARLY = 120, MINUTE = 60, HOUR = 3600, EXIT_CLUSTER = 8 };
 
 struct names {
-    char job[LAUNCH_PATH], log[LAUNCH_PATH]; /* %j in log = number of the job */
+    char job[LAUNCH_PATH], log[LAUNCH_PATH]; /* %j in log stands for the job number */
 };
 
 static struct names names_of(const struct launch_job *j) {
@@ -24,13 +24,13 @@ static struct names names_of(const struct launch_job *j) {
     return n;
 }
 
-/* The MPI library in the words of srun; one rank needs none. */
+/* The value of srun --mpi; one rank needs none. */
 static const char *srun_mpi(const struct launch_job *j) {
     if (j->ranks == 1) return "none";
     return strcmp(j->mpi, "openmpi") == 0 ? "pmix" : strcmp(j->mpi, "mpich") == 0 ? "pmi2" : j->mpi;
 }
 
-/* What a line of #SBATCH can hold: no blank, no quote, nothing that ends it. */
+/* E103 if the text cannot stand in an #SBATCH line, because of a space, quote or line end. */
 static err plain(const char *option, const char *text) {
     static const char fix[] = "another name: letters, digits and ._-+,/:@%=";
     for (const char *p = text; *p; p++)

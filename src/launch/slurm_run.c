@@ -1,6 +1,5 @@
-/* slurm_run.c - sbatch and scontrol, as programs: their input, their output, their exit status.
- *
- * Input and output are temporary files without a name, so that no pipe can fill or break. */
+/* slurm_run.c - runs sbatch and scontrol as programs: input, output and exit status. Input and output are unnamed temporary
+ * files, so that no pipe can fill or break. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,13 +18,13 @@ static void file_text(FILE *f, struct str *out) {
     while ((n = fread(part, 1, sizeof part, f)) > 0) str_addn(out, part, n);
 }
 
-/* patience: seconds after which it is ended by its own alarm; 0 = none. */
+/* patience: seconds after which an alarm ends the program; 0 = none. */
 static int run_child(char *const argv[], unsigned patience, FILE *in, FILE *out, FILE *bad) {
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
         if (dup2(fileno(in), 0) < 0 || dup2(fileno(out), 1) < 0 || dup2(fileno(bad), 2) < 0) _exit(ABSENT);
-        alarm(patience); /* outlives the exec */
+        alarm(patience); /* survives exec */
         execvp(argv[0], argv);
         _exit(ABSENT);
     }
@@ -34,7 +33,7 @@ static int run_child(char *const argv[], unsigned patience, FILE *in, FILE *out,
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : ABSENT;
 }
 
-/* What a program printed and complained about, and how it ended. */
+/* Standard output, standard error and exit status of a program. */
 struct answer {
     struct str said, complaint;
     int status;
@@ -45,7 +44,7 @@ static void answer_free(struct answer *a) {
     str_free(&a->complaint);
 }
 
-/* Runs a program to its end. */
+/* Runs a program and waits for it. */
 static err run_program(char *const argv[], unsigned patience, const char *input, struct answer *a) {
     FILE *in = tmpfile(), *out = tmpfile(), *bad = tmpfile();
     *a = (struct answer){0};
@@ -114,9 +113,9 @@ err slurm_submit(const char *script, char id[LAUNCH_ID]) {
     return e;
 }
 
-/* ------------------------------------------------------------------ how a job stands ---------------------------------------- */
+/* ------------------------------------------------------------------ job states ---------------------------------------------- */
 
-/* The word behind "Key=". */
+/* The word after "Key=". */
 static bool word_of(const char *text, const char *key, char *out, size_t size) {
     size_t n = strlen(key);
     for (const char *p = text; (p = strstr(p, key)) != NULL; p += n) {
@@ -160,8 +159,8 @@ static void report(const struct launch_job *job, const struct slurm_state *s) {
     launch_say(job, "%s%s%s", s->name, start, why);
 }
 
-/* A job that Slurm will start again is FAILED for a moment: only an end that is seen twice counts.  The loop outlasts a
- * controller that does not answer for a while. */
+/* A job that Slurm is about to requeue is FAILED for a moment: an end counts only if it is seen twice. Polling continues
+ * while the controller does not answer. */
 err slurm_wait(const struct launch_job *job, const char *id, struct slurm_state *end) {
     struct slurm_state now;
     i32 silent = 0, seen = 0, nap = NAP_FIRST;

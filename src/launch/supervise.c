@@ -1,12 +1,13 @@
-/* supervise.c - starts a job, waits for it, and starts it again when it died.
+/* supervise.c - starts a job, waits for it, and restarts it when it fails.
  *
  *     start --> wait --> verdict: done ------------------------------> 0
- *       ^                         for good --------------------------> its status
- *       |                         again: nothing of it is left alive, allowance, pause
+ *       ^                         failed ----------------------------> its status
+ *       |                         restart: kill what is left of it, check the allowance, pause
  *       `-------------------------------'
  *
- * One thread, no handlers: signals are blocked and taken one by one.  The job ends with the supervisor (PR_SET_PDEATHSIG), and
- * processes that a launcher leaves behind become children of the supervisor, which reaps them (PR_SET_CHILD_SUBREAPER). */
+ * One thread, no signal handlers: signals are blocked and fetched one by one.  The job ends with the supervisor
+ * (PR_SET_PDEATHSIG), and processes that a launcher leaves behind become children of the supervisor, which reaps
+ * them (PR_SET_CHILD_SUBREAPER). */
 #define _GNU_SOURCE
 #include "launch/supervise.h"
 
@@ -25,20 +26,20 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define STOP_S 60.0 /* that a job has to write its checkpoint once it was asked to stop */
-#define KILL_S 20.0 /* that a killed process may take to go away */
-#define SEEN_S 1.0  /* that one without a mark, which is a child of ours but not the job, is waited for */
+#define STOP_S 60.0 /* seconds that a job has to write its checkpoint after a stop request */
+#define KILL_S 20.0 /* seconds to wait for a killed process */
+#define SEEN_S 1.0  /* seconds to watch a child process that has no mark and is not the job */
 enum { STOPPED = 75, LOST = 8, NO_PROGRAM = 127, LOOK_NS = 2000000 };
 
 struct watch {
     const struct launch_job *job;
     struct ledger log;
     char mark[PATH_MAX];
-    f64 since;        /* checkpoints and records that are older belong to a run before this one */
-    i64 newest;       /* checkpoint when the allowance was last filled */
-    i32 left, failed; /* restarts that are left; starts in a row without progress */
-    pid_t child;      /* the job's own process, 0 = it is reaped */
-    f64 began, ended; /* wall clock of the start, clock of the end of the last attempt */
+    f64 since;        /* older checkpoints and records belong to an earlier run */
+    i64 newest;       /* newest checkpoint when the restart allowance was last reset */
+    i32 left, failed; /* restarts that remain; consecutive starts without progress */
+    pid_t child;      /* the job's main process, 0 = reaped */
+    f64 began, ended; /* wall-clock start and monotonic end of the last attempt */
     int status;       /* of waitpid */
     bool asked;       /* to stop */
     sigset_t taken, before;
@@ -51,13 +52,13 @@ static struct ledger_event event_of(const struct watch *w, const char *what) {
 
 static err note(struct watch *w, const struct ledger_event *e) { return ledger_write(&w->log, w->job->ranks, e); }
 
-/* ------------------------------------------------------------------ a child ------------------------------------------------- */
+/* ------------------------------------------------------------------ child processes ----------------------------------------- */
 
 static void become(const struct watch *w, char **argv, pid_t parent) {
     const int null = open("/dev/null", O_RDONLY);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(NO_PROGRAM);
-    setsid(); /* Ctrl-C is for the supervisor, which passes it on */
+    setsid(); /* the supervisor receives Ctrl-C and forwards it */
     if (null >= 0) dup2(null, 0);
     setenv(MARK, w->mark, 1);
     if (strcmp(w->job->mpi, "openmpi") == 0) scratch_use(w->mark);
@@ -87,7 +88,7 @@ static err start(struct watch *w) {
     return r;
 }
 
-/* Takes the dead; true when the job's own process is among them.  *more: others are alive, or nearly dead (may be NULL). */
+/* Reaps dead processes; true if the job's main process is among them. *more: others still exist (more may be NULL). */
 static bool reap(struct watch *w, bool *more) {
     bool ours = false;
     int status;
@@ -102,14 +103,14 @@ static bool reap(struct watch *w, bool *more) {
     return ours;
 }
 
-/* The next signal within some seconds, 0 = none. */
+/* Waits up to some seconds for the next signal, 0 = none. */
 static int next_signal(const struct watch *w, f64 seconds) {
     const struct timespec t = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - (f64)(time_t)seconds))};
     const int got = sigtimedwait(&w->taken, NULL, &t);
     return got > 0 ? got : 0;
 }
 
-/* The supervisor signals every rank itself: launchers kill theirs soon after a SIGTERM, checkpoint or no checkpoint. */
+/* Signals every rank directly: launchers kill their ranks soon after a SIGTERM, whether or not a checkpoint is written. */
 static err forward_stop(struct watch *w, int number) {
     struct ledger_event e = event_of(w, "stop");
     e.signal = number;
@@ -119,13 +120,14 @@ static err forward_stop(struct watch *w, int number) {
     return note(w, &e);
 }
 
-/* All that is ours: what has the mark, and the child, which may have put it off.  False when some of the former do not end. */
+/* Kills all processes of the job: those with the mark, and the main process, which may have changed its environment. False
+ * if marked ones survive. */
 static bool kill_all(const struct watch *w) {
     if (w->child > 0) kill(w->child, SIGKILL);
     return marked_end(w->mark, KILL_S);
 }
 
-/* What a killed process may be in, and not come out of: a read from a file server that is gone. */
+/* Describes why a killed process does not end, e.g. an uninterruptible read from a lost file server. */
 static err stays(const struct watch *w) {
     return FAIL_AT(E801, NULL, "look at its state (ps -o pid,stat,wchan), end it, then the same command again",
                    "process %d was killed %.0f s ago and does not end", (int)w->child, KILL_S);
@@ -152,7 +154,7 @@ static err wait_for_end(struct watch *w) {
     return 0;
 }
 
-/* ------------------------------------------------------------------ from attempt to attempt --------------------------------- */
+/* ------------------------------------------------------------------ between attempts ---------------------------------------- */
 
 static err end(struct watch *w, i32 code, i32 *exit_status) {
     struct ledger_event e = event_of(w, "end");
@@ -160,8 +162,8 @@ static err end(struct watch *w, i32 code, i32 *exit_status) {
     return note(w, &e);
 }
 
-/* A process has no mark while it turns into another program, and while it dies: those that are children of ours now are looked
- * at for a moment more.  What has none after that has put it off, or was here before the job, and is left alone. */
+/* A process has no mark while it executes another program and while it exits, so children of this process without a mark
+ * are watched for a moment more. Those that still have none have dropped it, or existed before the job, and are left alone. */
 static bool end_all(struct watch *w) {
     const f64 begin = clock_now();
     for (bool more = true;;) {
@@ -181,7 +183,7 @@ static err clean_up(struct watch *w) {
                    "processes of the last attempt do not end (their environment has %s=%s)", MARK, w->mark);
 }
 
-/* Progress fills the allowance.  False when none is left. */
+/* Progress resets the restart allowance. Returns false if none is left. */
 static bool may_go_on(struct watch *w) {
     const i64 newest = run_checkpoint(w->job->run_dir, w->since);
     if (newest > w->newest) {
@@ -210,7 +212,7 @@ static void report_end(const struct watch *w) {
     else launch_say(w->job, "supervisor: the job ended with status %d", WEXITSTATUS(w->status));
 }
 
-/* One attempt; *over when there is no other one. */
+/* Runs one attempt; *over if no further one follows. */
 static err attempt(struct watch *w, bool *over, i32 *exit_status) {
     i32 code;
     TRY(start(w));
@@ -240,7 +242,7 @@ static err attempt(struct watch *w, bool *over, i32 *exit_status) {
 static void take_signals(struct watch *w) {
     static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1};
     struct sigaction hup;
-    const bool nohup = sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler == SIG_IGN; /* a blocked signal is never ignored */
+    const bool nohup = sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler == SIG_IGN; /* a blocked signal is not ignored */
     sigemptyset(&w->taken);
     for (size_t i = 0; i < COUNT(numbers); i++)
         if (numbers[i] != SIGHUP || !nohup) sigaddset(&w->taken, numbers[i]);
@@ -248,9 +250,9 @@ static void take_signals(struct watch *w) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* Where the log says that this very command has not come to an end, from there; else from the beginning. */
+/* If the log says that this very command has not ended, continues from there; otherwise starts at the beginning. */
 static err begin(struct watch *w, const struct ledger_past *past, const char *command) {
-    const bool resumes = w->job->first.word == w->job->again.word; /* then checkpoints of before are what it is about */
+    const bool resumes = w->job->first.word == w->job->again.word; /* resume counts checkpoints of earlier submissions */
     w->left = past->open && past->left >= 0 ? past->left : w->job->max_restarts;
     w->newest = past->open ? past->checkpoint : -1;
     w->since = resumes ? 0 : past->open ? past->since : clock_wall();

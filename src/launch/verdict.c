@@ -1,14 +1,13 @@
-/* verdict.c - how an attempt ended.
+/* verdict.c - decides how an attempt ended, from its exit status and the status records of its ranks.
  *
  *     0                    done
- *     75, 8                stopped, or a rank was lost: again; not where ranks differ (E804), which they would again
- *     a signal             again
- *     anything else        for good, with that status
+ *     75, 8                stopped, or a rank was lost: restart; but failed if ranks differ (E804), since they would again
+ *     a signal             restart
+ *     anything else        failed, with that status
  *
- * A launcher of MPI ends with a number of its own when a rank dies by a signal (Open MPI 137, MPICH 9, which is also "model file
- * unreadable"): then the records that the ranks left say whether one of them failed by itself.  mpirun --enable-recovery ends
- * with 0 whatever became of its ranks, and mpiexec of MPICH now and then where all of them were stopped and ended with 75 (5 of
- * 50 Ctrl-C): what the records say counts, if there are any. */
+ * An MPI launcher has exit statuses of its own for a rank that a signal killed (Open MPI 137; MPICH 9, which also means "model
+ * file unreadable"): then the records tell whether a rank failed by itself.  mpirun --enable-recovery always returns 0, and so
+ * does mpiexec of MPICH in some cases in which all ranks stopped with 75 (5 of 50 Ctrl-C).  Records, if any, decide. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,11 +25,11 @@ f64 backoff(i32 n) {
     return s < 10 ? s : 10;
 }
 
-/* What the ranks of this attempt wrote last. */
+/* Summary of the last status records of the ranks in this attempt. */
 struct records {
-    i32 n, failed; /* failed: exit status of the first that failed by itself, 0 = none */
+    i32 n, failed; /* failed: exit status of the first rank that failed by itself, 0 = none */
     bool done;     /* rank 0 had written the model */
-    bool differ;   /* a rank has other options, data or weights than another */
+    bool differ;   /* the ranks differ in options, data or weights (E804) */
 };
 
 static void add_record(struct records *r, i32 rank, const struct js *o, f64 since) {
@@ -55,7 +54,7 @@ static struct records read_records(const char *run_dir, f64 since) {
         if (js_load(path, &o) >= 0) add_record(&r, k, o, since);
         js_free(o);
     }
-    r.done = r.done || run_finished(run_dir, since); /* where ranks leave no records (STRETTO_WATCH=off) */
+    r.done = r.done || run_finished(run_dir, since); /* if ranks write no records (STRETTO_WATCH=off) */
     return r;
 }
 
@@ -76,6 +75,7 @@ enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since
     if (WIFSIGNALED(wait_status) || *code == STOPPED || *code == LOST) return VERDICT_AGAIN;
     if (!mpi) return *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
     if (r.failed > 0) return *code = r.failed, VERDICT_FINAL;
-    if (r.done) return *code > BY_SIGNAL || *code == SIGKILL ? VERDICT_DONE : VERDICT_FINAL; /* killed when all was written */
+    /* killed after everything was written */
+    if (r.done) return *code > BY_SIGNAL || *code == SIGKILL ? VERDICT_DONE : VERDICT_FINAL;
     return r.n > 0 || *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
 }

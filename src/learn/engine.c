@@ -46,7 +46,7 @@ struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i
 }
 
 static void tell(const struct resources *r, const struct op *op, const struct tune_entry *e) {
-    const char *best = tune_way_name(TUNE_HOW, e->best), *other = tune_way_name(TUNE_HOW, !e->best);
+    const char *best = tune_variant_name(TUNE_HOW, e->best), *other = tune_variant_name(TUNE_HOW, !e->best);
     event_note(r->events, EVENT_DETAIL,
                "%s: execution mode %s, %.0f us forward against %.0f us in mode %s (measured now%s%s)", op->spec.name, best,
                1e6 * e->seconds[e->best], 1e6 * e->seconds[!e->best], other, r->wisdom->path ? ", kept in " : "",
@@ -80,7 +80,8 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
     return 0;
 }
 
-/* For measurements: STRETTO_EMBEDDINGS=whole, on every rank. */
+/* True if STRETTO_EMBEDDINGS=whole: ranks send whole embedding gradients instead of sparse rows. For measurements; set it
+ * on every rank. */
 static bool dense_tables(void) {
     const char *wish = getenv("STRETTO_EMBEDDINGS");
     return wish && strcmp(wish, "whole") == 0;
@@ -100,7 +101,7 @@ static struct plan_request request(const struct engine *e, const struct resource
                                  .parallel = r->parallel};
 }
 
-/* The saved plan, or a new one.  The caller frees it after a failure too. */
+/* Parses the saved plan or makes a new one. The caller frees *out, also after a failure. */
 static err training_plan(const struct plan_request *q, const struct resources *r, struct plan **out) {
     TRY(r->plan_text ? plan_parse(r->plan_text, r->plan_path, q, out) : plan_make(q, out));
     if (!r->deterministic || (*out)->exact) return 0;
@@ -124,7 +125,7 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
     struct plan_request q = request(e, r, optim);
     if (optim) TRY(training_plan(&q, r, &e->plan));
     if (optim && r->heal) plan_update_everywhere(e->plan);
-    q.machine = r->machine; /* forecasts are made by a rank alone; wishes for several devices are about training */
+    q.machine = r->machine; /* each rank forecasts alone; requests for several devices apply to training */
     if (r->machine->ndevice == 1) q.parallel = "auto";
     q.train = false;
     q.grains = 0;
@@ -138,7 +139,7 @@ static i64 kept_bytes(const struct plan *p) {
     return kept;
 }
 
-/* A limit that was set is met when memory is asked for: what it was for, and the way out that slices have. */
+/* Extends the message of a refused allocation: what the plan needs the memory for, and --recompute for time slices. */
 static err too_little(const struct engine *e, err got) {
     char text[sizeof err_last()->text];
     if (got != -E601 || !e->plan || netplan(e->plan)->slices < 2 || net_recomputes(e->net)) return got;
@@ -147,7 +148,8 @@ static err too_little(const struct engine *e, err got) {
                    "%s; the plan keeps %.1f MiB of gates and states for backward", text, (f64)kept_bytes(e->plan) / 0x1p20);
 }
 
-/* Before any of it is asked for: a system that promises more than it has would end the process in the middle of the run. */
+/* E601 if the plans need more memory than the machine has. Checked before any allocation: a system that overcommits memory
+ * would kill the process in the middle of the run. */
 static err room(const struct engine *e, const struct resources *r) {
     const struct machine *m = r->machine;
     const struct plan *p = e->plan, *f = e->forward_plan;
@@ -176,7 +178,7 @@ static err bind_training(struct engine *e, const struct resources *r) {
     return 0;
 }
 
-/* Plans and binds; a store that is there stays. */
+/* Plans and binds; keeps a store that exists. */
 static err prepare(struct engine *e, const struct resources *r, const struct optim *optim) {
     TRY(net_check(e->net));
     TRY(net_runs(e->net, r->kern));
@@ -252,6 +254,6 @@ void engine_free(struct engine *e) {
 }
 
 i64 engine_planned_bytes(const struct engine *e) {
-    i64 both = e->exec && e->forward ? netplan(e->forward_plan)->store_bytes : 0; /* the store is shared */
+    i64 both = e->exec && e->forward ? netplan(e->forward_plan)->store_bytes : 0; /* both steps share the store */
     return (e->exec ? step_bytes(e->exec) : 0) + (e->forward ? step_bytes(e->forward) : 0) - both;
 }

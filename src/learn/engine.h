@@ -1,7 +1,7 @@
-/* engine.h - a network made ready to run: plans, bound buffers, weights; for every learner that is a network.
+/* engine.h - a network ready to run: plans, bound buffers, weights; for every learner that uses a network.
  *
- *     net + machine --plan_make--> train plan, forward plan --wisdom: how each layer is walked--> --exec_bind--> two execs over
- *                                                                                                one store */
+ *     net + machine --plan_make--> training and forward plan --wisdom--> execution modes of layers --step_bind--> two steps,
+ *                                                                                                       one store */
 #ifndef STRETTO_LEARN_ENGINE_H
 #define STRETTO_LEARN_ENGINE_H
 
@@ -11,35 +11,36 @@
 #include "step/step.h"
 #include "tune/tune.h"
 
-/* What a learner may use; owned by the caller. */
+/* The resources and requests of a run, which the caller owns. */
 struct resources {
     const struct kern *kern;
     struct pool *pool;
     const struct machine *machine;
     const char *parallel;          /* strategy expression */
     const char *plan_text, *plan_path; /* a saved plan for training, and its name in messages; NULL = none */
-    struct chain_course course;    /* of rounds over slices of time */
-    i32 grains;                    /* that a batch is cut into; 0 = as many as are cheap */
-    bool balance;                  /* grains move between ranks of unlike speed */
-    i32 slices;                    /* of time in each sequence of the net that is trained; 0 or 1 = none */
-    bool any_slices;               /* .. whatever number of them `parallel` says */
-    u32 how;                       /* enum cell_how that --kernel demands for every layer, 0 = by wisdom or the kernels' guess */
-    struct wisdom *wisdom;         /* what was measured on this machine; NULL = ask nobody */
-    i64 steps;                     /* training steps that are coming, 0 = unknown: nothing is worth measuring */
+    struct chain_course course;    /* how rounds over time slices run */
+    i32 grains;                    /* micro-batches of a batch; 0 = the planner chooses */
+    bool balance;                  /* move micro-batches between ranks of different speed */
+    i32 slices;                    /* time slices of each sequence of the trained net; 0 or 1 = none */
+    bool any_slices;               /* accept any number of time slices that `parallel` names */
+    u32 how;                       /* execution mode (enum cell_how) of every recurrent layer, from --kernel; 0 = by wisdom
+                                    * or the kernels' guess */
+    struct wisdom *wisdom;         /* measured choices of this machine; NULL = neither read nor measure any */
+    i64 steps;                     /* training steps to come; 0 = unknown: do not autotune */
     const struct events *events;
     const volatile int *stop;      /* set by a signal handler */
     struct comm *comm;             /* ranks that train together; NULL = none */
-    const struct machine *ranks;   /* the machine of all of them; NULL = machine */
-    bool heal;                     /* each rank keeps all that a run needs, so that others can die (comm_allow_recovery) */
-    const struct policy *policy;         /* when ranks send each other what, and whether batches are read ahead */
+    const struct machine *ranks;   /* machine of all ranks; NULL = machine */
+    bool heal;                     /* elastic recovery: each rank keeps the whole state (comm_allow_recovery) */
+    const struct policy *policy;         /* store policy: when ranks send what, and whether batches are prefetched */
     struct store_spec store;             /* of ranks that train together */
     bool trace, deterministic;     /* deterministic: refuse strategies that do not give the bits of the serial run */
 };
 
-/* The same for a net whose windows are whole: wishes for slices, and for time that is worth measuring, are those of training. */
+/* The same resources for a net over whole windows: no time slices and no autotuning, which belong to training. */
 struct resources resources_whole(const struct resources *r);
-/* The same for windows in P slices, with no time to measure kernels.  parallel: a strategy in place of the requested one and of a
- * saved plan; NULL = as requested. */
+/* The same resources for windows in P time slices, without autotuning. parallel: replaces the requested strategy and a
+ * saved plan; NULL keeps them. */
 struct resources resources_sliced(const struct resources *r, const char *parallel, i32 P, struct chain_course course);
 
 struct engine {
@@ -56,19 +57,21 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
                struct engine *out);
 /* Training alone, on the weights and the optimiser state of an engine that stays longer; derived copies are its own. */
 err engine_share(const struct engine *of, const struct resources *r, struct engine *out);
-/* The training plan alone. */
+/* Makes the training plan without binding it. */
 err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, struct plan **out);
-/* Plans and binds training anew for a net with the same parameters; weights and optimiser state stay.  Forward plans go. */
+/* Plans and binds training again for a net with the same parameters. Weights and optimizer state stay; the forward plan is
+ * freed. */
 err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B);
-/* Training alone, by another machine: the rows of r->ranks' weights.  Who updates what must stay as it is; forward plans do. */
+/* Plans and binds training again with the rows per rank of r->ranks. Which rank updates which parameters must not change;
+ * the forward plan stays. */
 err engine_recut(struct engine *e, const struct resources *r);
 void engine_free(struct engine *e);
 
-/* Write down how each recurrent layer of a plan is walked: what r->how demands, else what the wisdom says; with r->steps to come
- * it may be measured now (and noted, and kept). */
+/* Sets the execution mode of each recurrent layer of a plan: r->how, else the choice in the wisdom. If r->steps is large
+ * enough, measures it now, reports it and stores it. */
 err engine_choose_how(struct plan *p, const struct net *n, const struct resources *r);
 
-/* Recurrent op l of a plan as the worker with the most rows sees it. */
+/* Shape of recurrent op l of a plan on the worker with the most rows. */
 struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i32 l);
 
 /* Bytes that the bound plans hold: buffers, weights, optimiser state, trace. */

@@ -7,9 +7,9 @@
 #include "base/err.h"
 #include "base/str.h"
 
-enum { CALIBRATION_ROUNDS = 50000, CALIBRATIONS = 6 }; /* a millisecond or two; the planner's costs are only as good as this */
+enum { CALIBRATION_ROUNDS = 50000, CALIBRATIONS = 6 }; /* takes 1 to 2 ms; the planner's cost model uses the result */
 
-/* Why not: the name is none, or none of this machine; what would be. */
+/* E103 for --kernel: the name is unknown, or this machine cannot run it. Lists the kernels that can run. */
 static err no_kernel(const char *demand, const char *name, bool known) {
     const char *have[KERN_NARCH + 1] = {"auto"};
     char list[96] = "auto", fix[48];
@@ -51,7 +51,7 @@ err pick_kernel(const struct options *o, const struct kern **out, u32 *how) {
     return no_kernel(wish, name, known);
 }
 
-/* The best of a few: one that lost its core to another program on the way would be off many times over. */
+/* Takes the best of several measurements: one that another process interrupted would be far too low. */
 void machine_measure(const struct kern *k, struct machine *m) {
     f64 best = 0;
     for (i32 i = 0; i < CALIBRATIONS; i++) best = dmax(best, k->fma_rate(CALIBRATION_ROUNDS));

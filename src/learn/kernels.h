@@ -6,9 +6,10 @@
 #include "kern/kern.h"
 #include "topo/machine.h"
 
-/* The kernels that --kernel demands, and how they are to walk a layer (0 = as they like): "amx", "auto:fold".  E103. */
+/* Finds the kernels that --kernel names and the execution mode after the colon (0 = the kernels choose): "amx",
+ * "auto:fold". E103. */
 err pick_kernel(const struct options *o, const struct kern **out, u32 *how);
-/* This host's rate as these kernels reach it, into the machine; a millisecond or two. */
+/* Measures the multiply-add rate of the kernels on this host and stores it in the machine; takes 1 to 2 ms. */
 void machine_measure(const struct kern *k, struct machine *m);
 
 #endif

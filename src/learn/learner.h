@@ -21,13 +21,13 @@ struct report_fact;
 
 /* ------------------------------------------------------------------ data ---------------------------------------------------- */
 
-/* Records that a learner learns from: rows of a table, tokens of sentences, edges of a graph. */
+/* Records that a learner trains on: rows of a table, tokens of sentences, edges of a graph. */
 struct dataset {
     const struct data_kind *kind;
     i64 nrow;           /* records */
     i32 ncol, ntarget;  /* columns; the first of them are targets */
     char *path;         /* of the file, "memory" */
-    char summary[512];  /* one line for people */
+    char summary[512];  /* one line for the user */
 };
 
 enum { DATA_FACTS = 4 };
@@ -45,14 +45,15 @@ struct data_kind {
     err (*read)(const struct options *o, const char *path, struct dataset **out);
     err (*wrap)(const struct options *o, const struct memory_columns *from, struct dataset **out); /* NULL = files alone */
     void (*free)(struct dataset *d);
-    u64 (*hash)(const struct dataset *d); /* of the contents: ranks compare it */
-    /* What a run read, for RUN/data.json, and the comparison on resume. E106 if the data were scaled or limited by an earlier
-     * training already. */
+    u64 (*hash)(const struct dataset *d); /* hash of the contents, which ranks compare */
+    /* Writes and compares the fingerprint of a run's data (RUN/data.json). E106 if an earlier training has scaled or
+     * limited the data. */
     err (*print)(const struct dataset *d, const struct split *p, struct js **out);
     err (*compare)(const struct dataset *d, const struct js *print, struct data_change *out);
     const char *(*column)(const struct dataset *d, i32 i);
-    f64 (*value)(const struct dataset *d, i32 column, i64 row);                    /* original units; NaN = missing, no number */
-    void (*label)(const struct dataset *d, i64 row, char out[32]);                 /* of a record, for people */
+    /* in original units; NaN = missing or not a number */
+    f64 (*value)(const struct dataset *d, i32 column, i64 row);
+    void (*label)(const struct dataset *d, i64 row, char out[32]);                 /* label of a record for the user */
     i32 (*facts)(const struct dataset *d, struct report_fact *fact, struct arena *a); /* <= DATA_FACTS; NULL = none */
 };
 
@@ -62,10 +63,10 @@ void dataset_span(const struct dataset *d, i64 from, i64 to, char out[72]);     
 
 /* ------------------------------------------------------------------ models -------------------------------------------------- */
 
-/* Predictions as a table: a head, then rows of cells in that order. */
+/* Predictions as a table: first the column headings, then rows of cells in that order. */
 struct prediction_column {
     const char *name;
-    bool value; /* of the prediction; else it says of what it is: a series, a time, a record */
+    bool value; /* true: a predicted value; false: a key (series, time or record) */
 };
 struct prediction_cell {
     const char *text; /* NULL = a number */
@@ -79,37 +80,39 @@ struct prediction_sink {
     bool wide; /* one column for each target, where the model has such a layout */
 };
 
-/* What is to be scored, and how it is shown. */
+/* The records to score, and how to show the scores. */
 struct scoring {
     const struct options *show;  /* stride, score-scale, score-steps */
-    const char *what;            /* for the title: "test", "fold 1 of 3:"; NULL = records that training has not seen, else all */
-    i64 from, to, rows;          /* records [from, to) of the first `rows`; not for what NULL */
-    const char *since;           /* for what NULL: the first record to score, as --since says; NULL or "" = not given */
+    const char *what;            /* for the title: "test", "fold 1 of 3:"; NULL = records not seen in training, or all
+                                  * records if there are none */
+    i64 from, to, rows;          /* records [from, to) of the first `rows`; unused if what is NULL */
+    const char *since;           /* if what is NULL: the first record to score (--since); NULL or "" = not given */
 };
 
 struct scores {
-    const struct score_table *table; /* NULL = there was nothing to score */
+    const struct score_table *table; /* NULL = no records to score */
     f64 skill;            /* 1 - error / baseline; NaN = not known */
     f64 error, baseline;  /* of the model and of the best baseline, in the metric of skill */
     const char *best;     /* name of that baseline, NULL = none */
     i64 records, cells;   /* predictions that were scored, and the numbers or labels in them */
-    char said[256];       /* a sentence on promises that the model makes (bands); "" = none */
-    void *detail;         /* the learner's own, for its part of the report */
+    char said[256];       /* sentence on measured properties of the model (band coverage); "" = none */
+    void *detail;         /* private to the learner, for its part of the report */
     void (*free_detail)(void *detail);
     struct arena arena;
 };
 void scores_free(struct scores *s);
 
-/* Facts of a model; the JSON objects are added to, and NULL where they are not wanted. */
+/* Facts of a model. JSON objects are extended; NULL = not requested. */
 struct description {
-    i32 horizon, context;          /* steps ahead and rows looked back on; 0 = the model has none */
+    i32 horizon, context;          /* steps ahead, and past records that it reads; 0 = does not apply */
     i32 ntarget, nquantile;
     const char *const *target;
     const f64 *quantile;
     i64 parameters;
-    const char *kernels;           /* what the kernels do differently for it, for people; NULL = nothing */
-    struct js *info;               /* of `stretto info` */
-    struct js *record;             /* of the training record in the model file */
+    const char *kernels;           /* how the kernels of this host deviate from the model's settings, for the user; NULL =
+                                    * not at all */
+    struct js *info;               /* extended by `stretto info` */
+    struct js *record;             /* extended: training record in the model file */
     const struct scores *scores;   /* for the record; NULL = none */
 };
 
@@ -127,30 +130,31 @@ struct model {
 struct learn_job;
 
 struct model_ops {
-    /* Reads a file as the model needs it; NULL = data->read and take. */
+    /* Reads a data file with the settings of the model; NULL = data->read, then take. */
     err (*open)(const struct model *m, const struct options *o, const char *path, const struct events *to, struct dataset **out);
-    /* Makes a data set fit the model: its scale, its vocabulary.  E903; warnings go to the events.  NULL = every one fits. */
+    /* Applies the model's scale and vocabulary to a data set. E903; emits warnings. NULL = nothing to apply. */
     err (*take)(const struct model *m, struct dataset *d, const struct events *to);
     err (*predict)(const struct model *m, const struct dataset *d, const struct resources *use, const struct prediction_sink *to);
     err (*score)(const struct model *m, const struct dataset *d, const struct scoring *q, const struct resources *use,
                  struct scores *out);
     err (*describe)(const struct model *m, struct description *out);
-    /* A picture as an SVG file: of a prediction, or of what was scored (scores not NULL).  NULL = it has none. */
+    /* Draws a prediction, or a scored window if scores is not NULL, as an SVG file. NULL = the model has no such plot. */
     err (*plot)(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
                 const char *path);
-    /* The learner's part of the report page; scores may be NULL.  NULL = the common part says all. */
+    /* Writes the learner's part of the HTML report; scores may be NULL. NULL = the common part is enough. */
     err (*report)(const struct model *m, const struct learn_job *job, const struct scores *s, struct arena *a, struct report *r);
-    /* Tensors and a JSON text, and back; o: the options of the training.  The caller frees what a failed load has made. */
+    /* Write and read the tensors and the JSON text; o: the options of the training. After a failed load the caller frees
+     * the model. */
     err (*save)(const struct model *m, struct tens_list *tensors, struct str *json);
     err (*load)(const struct st_file *file, const char *path, const struct options *o, const struct js *json,
                 struct model **out);
-    void (*free)(struct model *m); /* with the struct itself; model_free has dropped the members of struct model */
+    void (*free)(struct model *m); /* frees the struct, too; model_free has freed the members of struct model */
 };
 
 void model_free(struct model *m); /* NULL is fine */
-void model_drop(struct model *m); /* the members of struct model alone */
+void model_drop(struct model *m); /* frees the members of struct model only */
 
-/* The file says which learner wrote it, by the name of its description: metadata "stretto.NAME". */
+/* The metadata key "stretto.NAME" names the learner that wrote a file. */
 err model_to_file(const struct model *m, const char *path, const char *options_json, const char *record_json);
 /* parse: reads the text of the options into *o, as a config file is read. */
 typedef err options_parser(const char *text, size_t n, const char *name, struct options *o);
@@ -166,9 +170,10 @@ struct learn_job {
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* continue from the newest checkpoint of run_dir */
-    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, the survivors have new numbers; may be NULL */
-    /* Before the first step, on rank 0: bytes of the model, and of a checkpoint; fails where there is no room.  make_room: gives
-     * back what that reserved.  Either may be NULL. */
+    void (*healed)(void *owner, const struct comm_loss *loss); /* called after ranks died and the survivors were renumbered;
+                                                                * may be NULL */
+    /* foresee, before the first step, on rank 0: checks that a model and a checkpoint of these sizes fit on the disk, and
+     * reserves space. make_room: releases the reserved space. Either may be NULL. */
     err (*foresee)(void *owner, i64 model, i64 checkpoint);
     void (*make_room)(void *owner);
     void *owner;
@@ -189,14 +194,15 @@ struct learner {
      * NULL = the learner has no backtest. */
     err (*folds)(struct learn_job *job, i32 n, bool refit_each, i64 *border);
     err (*fit)(const struct learn_job *job, struct model **out); /* 0, a failure, or a stop reason > 0 without a model */
-    /* Called after comm_recover on a rank that has finished its fit: joins the collective calls of ranks still in theirs. */
+    /* Called after comm_recover on a rank that has finished its fit: joins the collective calls of ranks that are still
+     * fitting. */
     err (*left)(struct comm *c);
 };
 
 err learner_fit(const struct learner *learner, const struct learn_job *job, struct model **out); /* learner->fit */
 const struct learner *learner_find(const char *name);                    /* NULL = none */
 const struct learner *learner_at(i32 i);                                 /* NULL = there are no more */
-err learner_of(const struct options *o, const struct learner **out);     /* by --task: E103 */
+err learner_of(const struct options *o, const struct learner **out);     /* the learner of --task; E103 */
 /* Splits a table by --test and --validation; default: a fifth of the rows each. A split that is set (test > 0) stays. */
 err split_rows(const struct options *o, i64 rows, struct split *out);
 

@@ -115,7 +115,7 @@ err model_to_file(const struct model *m, const char *path, const char *options_j
     return e;
 }
 
-/* The learner whose description is in the file; E901 that names the first one where there is none. */
+/* The learner whose metadata key is in the file; otherwise E901, which names the expected key. */
 static err writer_of(const struct st_file *file, const struct learner **out, const char **text) {
     char key[48];
     for (i32 i = 0; (*out = learner_at(i)); i++) {

@@ -1,4 +1,4 @@
-/* series_set.c - reads a table as a series, and says what was read. */
+/* series_set.c - reads a table as a series and describes what was read. */
 #include "learn/series_set.h"
 
 #include <math.h>
@@ -44,8 +44,8 @@ struct series_options series_options_of(const struct options *o) {
                                    .gaps = o->gaps, .dups = o->dups, .since = o->since, .until = o->until};
 }
 
-/* Cells of other columns that are empty, where a network is given their mean; behind the last target only what is known ahead has
- * any. */
+/* Counts empty cells of input columns, which the network reads as their mean. After the last target only future-known
+ * columns have values. */
 static i64 empty_inputs(const struct series *s) {
     const i64 end = series_end(s);
     i64 n = 0;
@@ -55,7 +55,7 @@ static i64 empty_inputs(const struct series *s) {
     return n;
 }
 
-/* Cells of targets that were not observed, in rows that are there. */
+/* Counts cells of targets that are missing in existing rows. */
 static void unseen_cells(const struct series *s, i64 *masked, i64 *filled) {
     const i64 end = series_end(s);
     *masked = *filled = 0;
@@ -196,7 +196,7 @@ static u64 hash(const struct dataset *d) {
     return words_hash(h, s);
 }
 
-/* Hashes are those of the values as they were read. */
+/* Hashes cover the values as read, before scaling. */
 static err need_unscaled(const struct dataset *d) {
     if (!series_set_of(d)->scaled) return 0;
     return FAIL_AT(E106, NULL, "the data opened, or wrapped, once more", "an earlier training has scaled the data");

@@ -9,9 +9,10 @@ struct series_set {
     struct dataset set;
     struct series *s;
     bool scaled;
-    i64 scale_rows;         /* first rows that the scale is of, those of a training; -1 = it is that of a model */
-    char *doubt, *doubt_fix; /* of the numbers in the file, for people; NULL = none */
-    char decimal;           /* the mark that was found, where other files must not be read otherwise; 0 = they find their own */
+    i64 scale_rows;         /* number of first rows (the training split) that the scale was computed from; -1 = the scale
+                             * comes from a model */
+    char *doubt, *doubt_fix; /* doubtful number format in the file, for the user; NULL = none */
+    char decimal;           /* decimal mark found, if other files must be read with the same; 0 = detect it in each file */
 };
 
 extern const struct data_kind data_series;
@@ -23,12 +24,13 @@ static inline struct series *series_of(const struct dataset *d) { return series_
 struct read_options read_options_of(const struct options *o);
 struct series_options series_options_of(const struct options *o);
 
-err series_set_read(const struct options *o, bool of_model, const char *path, struct dataset **out); /* of_model: see
-                                                                                                      * series_options */
+/* of_model: see series_options */
+err series_set_read(const struct options *o, bool of_model, const char *path, struct dataset **out);
 err series_set_make(struct series *s, const char *path, struct series_set **out); /* takes s */
-/* By its first rows, those of the training: a trainer with fewer rows than the one before must not know what it is tested on. */
+/* Scales by the first rows, those of the training split: a trainer on fewer rows must not know rows that it will be tested
+ * on. */
 err series_set_scale(struct series_set *d, i64 rows);
-/* Reports doubtful numbers; the mark that was found becomes the option's value, so that later files are read alike. */
+/* Reports doubtful number formats. Sets --decimal to the mark found, so that later files are read with the same. */
 err series_set_marks(const struct series_set *d, struct options *o, const struct events *to);
 
 #endif

@@ -95,7 +95,7 @@ const char *opt_get_text(const struct options *o, const char *name) {
     return id < 0 ? NULL : o->meta[id].text;
 }
 
-/* Write a checked value into its field and its record. */
+/* Stores a checked value in its field and its record. */
 static err store(struct options *o, enum opt_id id, const struct opt_value *v, enum opt_rank rank, const char *origin) {
     void *field = (char *)o + table[id].offset;
     const char *text, *from;
@@ -229,7 +229,7 @@ bool preset_value(const char *name, i32 index, enum opt_id *id, const char **tex
     return false;
 }
 
-/* E106 for two options of which only one may be given. */
+/* E106 if both of two exclusive options are given. */
 static err either(const struct options *o, enum opt_id a, enum opt_id b) {
     if (!opt_given(o, a) || !opt_given(o, b) || opt_is_auto(o, a) || opt_is_auto(o, b)) return 0;
     char fix[160];

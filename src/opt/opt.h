@@ -48,8 +48,8 @@ enum opt_id {
     OPT_COUNT
 };
 
-/* Names of a higher floor's .def list, for options whose words are "@name".  An array of these ends with {0}; a list that is not
- * there accepts every word. */
+/* Words of an option ("@name") from a .def list of a higher floor. An array of these ends with {0}; a missing list accepts
+ * every word. */
 struct opt_list {
     const char *name;  /* "cells" */
     const char *words; /* "lstm gru rnn" */
@@ -78,10 +78,10 @@ extern const struct opt_from OPT_FLAG, OPT_API;
 struct opt_meta {
     const char *text;   /* the value as text; opt_set takes it again */
     const char *origin; /* "default", "preset panel", "load.yaml:5", "flag", "auto: 3 x horizon" */
-    const char *preset; /* text a preset wanted where a higher rank holds, or NULL */
+    const char *preset; /* the preset's value if a higher rank overrides it, or NULL */
     enum opt_rank rank;
     bool resolved;      /* the text answers "auto" */
-    i32 order;          /* of setting, for dumps */
+    i32 order;          /* order of setting, for dumps */
 };
 
 #define OPT_C_BOOL bool
@@ -108,7 +108,7 @@ struct options {
     struct arena strings; /* owns every text above */
 };
 
-/* What an INT, SIZE, REAL or TIME holds while it is "auto" (texts hold "auto" itself). */
+/* Value of an INT, SIZE, REAL or TIME while it is "auto" (texts hold "auto" itself). */
 #define OPT_AUTO_INT INT64_MIN
 #define OPT_AUTO_REAL __builtin_nan("")
 
@@ -119,33 +119,33 @@ i32 opt_find_letter(char c);       /* enum opt_id, or -1 */
 const char *opt_group_name(enum opt_group group);
 
 err opt_defaults(struct options *o, const struct opt_list *lists); /* lists may be NULL; overwrites *o */
-void opt_free(struct options *o);                                   /* fine after any failure, and on {0} */
+void opt_free(struct options *o);                                   /* allowed after any failure, and on {0} */
 err opt_copy(struct options *dst, const struct options *src);       /* overwrites *dst */
 
-/* Check text against the table and store it.  E101 unknown name, E103 wrong type, range or word. */
+/* Checks text against the table and stores it. E101 unknown name, E103 wrong type, range or word. */
 err opt_set(struct options *o, const char *name, const char *text, const struct opt_from *from);
 err opt_set_id(struct options *o, enum opt_id id, const char *text, const struct opt_from *from);
 
-/* Put the program's answer in the place of "auto" (of any rank); no effect when the user gave a value.  why: "3 x horizon". */
+/* Replaces "auto" (of any rank) by the resolved value; no effect if the user gave a value. why: "3 x horizon". */
 err opt_resolve(struct options *o, enum opt_id id, const char *text, const char *why);
 
-/* Where the value came from, as it was known elsewhere: when a model was trained. */
+/* Sets the origin of a value to the one recorded elsewhere: when a model was trained. */
 err opt_set_origin(struct options *o, enum opt_id id, const char *origin);
 
-/* Copy the values into the structs that modules read: opt_structs.c. */
+/* opt_structs.c: copies the values into the structs that modules read. */
 void opt_give_learner(const struct options *o, struct learner_options *out);
 void opt_give_net(const struct options *o, struct net_options *out);
 void opt_give_optim(const struct options *o, struct optim_options *out);
 void opt_give_loop(const struct options *o, struct loop_options *out);
 void opt_give_chain(const struct options *o, struct chain_options *out);
 
-/* Apply a preset's values.  E103 when there is none of that name. */
+/* Applies the values of a preset. E103 if the name is unknown. */
 err opt_preset(struct options *o, const char *name);
 
 bool opt_is_auto(const struct options *o, enum opt_id id);         /* still "auto" */
-bool opt_given(const struct options *o, enum opt_id id);           /* by file, flag or call */
+bool opt_given(const struct options *o, enum opt_id id);           /* set by file, flag or call */
 const char *opt_get_text(const struct options *o, const char *name); /* NULL when there is no such option */
-err opt_check(const struct options *o);                             /* options that contradict each other: E106 */
+err opt_check(const struct options *o);                             /* E106 for options that contradict each other */
 
 /* E101 with the nearest name among the options of `verbs`.  `shown` is the name as the user wrote it ("--horzion"). */
 err opt_unknown(const char *name, const char *shown, u32 verbs, const struct opt_from *from);
@@ -154,13 +154,13 @@ err opt_unknown(const char *name, const char *shown, u32 verbs, const struct opt
 struct opt_words {
     const char *at, *rest;
     const struct opt_list *lists;
-    bool open; /* a list was not there: any word goes */
+    bool open; /* the list is missing: every word is accepted */
 };
 struct opt_words opt_words(const struct opt_list *lists, const struct opt_info *info);
 bool opt_words_next(struct opt_words *w, char word[32], char *alias); /* alias may be NULL; 0 = none */
 void opt_words_text(struct str *out, const struct opt_list *lists, const struct opt_info *info, const char *between);
 
-/* What one of `verbs` takes: YAML that loads again with origins as comments, flat JSON that loads too, origins as JSON. */
+/* Dumps the options of `verbs`: YAML with origins as comments and flat JSON, both of which can be loaded; origins as JSON. */
 void opt_dump(const struct options *o, u32 verbs, struct str *out);
 void opt_dump_json(const struct options *o, u32 verbs, struct str *out);
 void opt_dump_origins(const struct options *o, u32 verbs, struct str *out);

@@ -22,7 +22,7 @@ static i32 ordered(const struct options *o, u32 verbs, enum opt_id id[OPT_COUNT]
     i32 n = 0;
     for (i32 i = 0; i < OPT_COUNT; i++) {
         const struct opt_info *info = opt_info((enum opt_id)i);
-        bool acts = i == OPT_config || i == OPT_print_config; /* they hold no value of the configuration */
+        bool acts = i == OPT_config || i == OPT_print_config; /* not part of a configuration */
         if (!(info->verbs & verbs) || info->group == OPT_HIDDEN || acts) continue;
         const struct opt_meta *m = &o->meta[i];
         i32 at = n++;
@@ -47,7 +47,7 @@ static void add_quoted(struct str *out, const char *text) {
     str_add(out, "\"");
 }
 
-/* Plain if every YAML reader takes the text for the same string, otherwise in quotes. */
+/* Unquoted if every YAML reader reads it as the same string, otherwise quoted. */
 static void add_yaml(struct str *out, const char *text) {
     static const char *const special[] = {"null",  "Null",  "NULL",  "~",   "true", "True", "TRUE",
                                           "false", "False", "FALSE", "nan", "inf"};

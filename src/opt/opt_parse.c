@@ -77,7 +77,7 @@ static err bad(const struct opt_info *info, const struct opt_from *from, const c
     return FAIL_AT(E103, from->where, fix, "%s%s%s %s", file ? "" : "--", info->name, value, what);
 }
 
-/* A value to advise: the default, or for "auto" and nothing the unit's name. */
+/* The value that a fix proposes: the default, or the unit's name if the default is "auto" or empty. */
 static const char *advice(const struct opt_info *info, char *buf, size_t size) {
     char low[32], high[32];
     const char *value = info->def[0] ? info->def : info->unit, *unit = info->type == OPT_NUMS ? "" : info->unit;

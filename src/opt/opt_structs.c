@@ -5,7 +5,7 @@
 
 #include "opt/opt.h"
 
-/* The place of a word in the list of its option. */
+/* Index of a word in the list of its option. */
 static u32 choice(const struct options *o, enum opt_id id) {
     char word[32];
     struct opt_words w = opt_words(o->lists, opt_info(id));

@@ -30,7 +30,7 @@ u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j)
     return p->device[c->at + k * p->team.stride + j * p->wave.stride];
 }
 
-/* In the order of the machine: the cut with the larger stride is the outer one. */
+/* Device i of the piece's group, in the order of the machine: the axis with the larger stride is the outer one. */
 u32 planner_member(const struct planner *p, const struct piece *c, i32 i) {
     const bool team_outside = p->team.stride > p->wave.stride;
     return team_outside ? planner_device(p, c, i / p->wave.n, i % p->wave.n) : planner_device(p, c, i % p->team.n, i / p->team.n);
@@ -74,7 +74,7 @@ static struct taken more(struct taken t, const struct plan_cut *c, i32 n) {
     return t;
 }
 
-/* The most devices of one rank. */
+/* Devices of the largest rank. */
 static i32 together(const struct machine *m) {
     i32 most = 0, n = 0;
     for (i32 d = 0; d < m->ndevice; d++) {
@@ -84,7 +84,7 @@ static i32 together(const struct machine *m) {
     return most;
 }
 
-/* Devices in groups of so many, each on one rank. */
+/* Devices in complete groups of `group` devices, each group within one rank. */
 static i64 in_groups(const struct machine *m, i64 group) {
     i64 sum = 0, n = 0;
     for (i32 d = 0; d < m->ndevice; d++) {
@@ -98,7 +98,7 @@ static i64 in_groups(const struct machine *m, i64 group) {
 
 static bool has_room(const struct planner *p, struct taken t) { return t.all <= in_groups(p->machine, lmax(1, t.group)); }
 
-/* The most parts of cut i, up to `most`, that leave room for the numbers of the cuts inside; 1 where nothing does. */
+/* The most parts of cut i, up to `most`, that leave devices for the inner cuts; 1 if none do. */
 static i32 parts_with_room(const struct planner *p, const struct product *cuts, i32 i, struct taken before, i32 most) {
     for (i32 n = imin(most, p->machine->ndevice); n > 1; n--) {
         struct taken t = more(before, &cuts->cut[i], n);
@@ -109,7 +109,7 @@ static i32 parts_with_room(const struct planner *p, const struct product *cuts, 
     return 1;
 }
 
-/* Why there are too few devices for the number of parts of a cut, or for two parts where the number is open; NULL = enough. */
+/* Why there are too few devices for the parts of a cut (for two, if the number is open); NULL = enough. */
 static const char *no_devices(struct planner *p, const struct plan_cut *c, struct taken t) {
     const i32 have = p->machine->ndevice, most = together(p->machine);
     const struct taken all = more(t, c, c->wanted);
@@ -127,7 +127,7 @@ static const char *no_devices(struct planner *p, const struct plan_cut *c, struc
     return NULL;
 }
 
-/* The parts of cut i: *n, or a sentence. */
+/* Determines the parts of cut i: *n, or the reason why it does not apply. */
 static const char *parts(struct planner *p, const struct product *cuts, i32 i, struct taken t, i32 *n) {
     const struct plan_cut *c = &cuts->cut[i];
     const bool slices = c->s->slices;
@@ -146,8 +146,8 @@ static const char *parts(struct planner *p, const struct product *cuts, i32 i, s
 
 /* ------------------------------------------------------------------ devices and rows ---------------------------------------- */
 
-/* `all` devices in whole groups, rank after rank.  Time slices go to as many of each rank: every rank has to know how their
- * chains went. */
+/* Chooses `all` devices in whole groups, rank after rank. Time slices take the same number from each rank: every rank must
+ * know how its chains went. */
 static void take_devices(struct planner *p, struct taken t) {
     const struct machine *m = p->machine;
     const i64 group = lmax(1, t.group);
@@ -163,11 +163,11 @@ static void take_devices(struct planner *p, struct taken t) {
     }
 }
 
-/* Shares so small that a rank would get no micro-batch are made to be one, at the cost of the others. */
+/* Raises shares that would leave a rank without a micro-batch, at the expense of the others. */
 static void one_each(const struct planner *p, i32 n, const i32 *rank, f64 *weight) {
     const i32 ranks = p->machine->nrank;
     bool small[MACHINE_DEVICES] = {0};
-    for (i32 turn = 0; turn < ranks; turn++) { /* those that pay may become small themselves */
+    for (i32 turn = 0; turn < ranks; turn++) { /* the shares that were lowered may become too small, too */
         f64 sum[MACHINE_DEVICES] = {0}, large = 0;
         i32 grains = p->ngrain;
         for (i32 i = 0; i < n; i++) sum[rank[i]] += weight[i];
@@ -183,7 +183,7 @@ static void one_each(const struct planner *p, i32 n, const i32 *rank, f64 *weigh
     }
 }
 
-/* The rows in nrow parts, by the weights of the devices that do them; pieces of a part without rows are dropped. */
+/* Divides the rows into nrow parts by the weights of their devices; drops pieces without rows. */
 static void cut_boxes(struct planner *p) {
     struct slice box[MACHINE_DEVICES];
     f64 weight[MACHINE_DEVICES] = {0};
@@ -222,7 +222,7 @@ static void share_theta(struct planner *p) {
         for (i32 k = 0; k < planner_group(p); k++) p->sharer[p->nsharer++] = planner_member(p, &p->piece[i], k);
 }
 
-/* Where rows are time slices, each rank has some. */
+/* Why a rank has no rows although rows are time slices; NULL = every rank has some. */
 static const char *ranks_have_rows(struct planner *p) {
     i32 n = 0;
     for (i32 i = 0; i < p->npiece; i++) n += i == 0 || piece_rank(p, &p->piece[i]) != piece_rank(p, &p->piece[i - 1]);
@@ -231,7 +231,7 @@ static const char *ranks_have_rows(struct planner *p) {
                        p->ndevice > 1 ? "s are" : " is", p->machine->nrank);
 }
 
-/* One cut that has n parts: numbers of devices go on with a wheel inside. */
+/* Applies a cut with n parts. It numbers its devices fastest, so the strides of the cuts outside of it grow by n. */
 static err apply(struct planner *p, struct plan_cut *c, i32 n) {
     for (i32 i = 0; i < p->npiece; i++) p->piece[i].at *= n;
     p->team.stride *= n;
@@ -265,6 +265,6 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     if (p->ndevice < t.all) return planner_why(p, "%d of %lld devices are in complete groups", p->ndevice, (long long)t.all);
     cut_boxes(p);
     share_theta(p);
-    if (cuts->n == 1 && n > 1) p->product.cut[0].n = p->nrow; /* those without weight have no part */
+    if (cuts->n == 1 && n > 1) p->product.cut[0].n = p->nrow; /* devices of weight 0 have no part */
     return ranks_have_rows(p);
 }

@@ -1,4 +1,4 @@
-/* balance.c - one grain at a time, from the device that ends last to the one that would then end first. */
+/* balance.c - moves one micro-batch at a time from the device that ends last to the one that would then end first. */
 #include "step/balance.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@ bool plan_grains(const struct plan *p, i32 *grains) {
     bool others = false;
     memset(grains, 0, (size_t)p->ndevice * sizeof *grains);
     if (!netplan(p)->train) return false;
-    for (u32 i = 0; i < p->ntask; i++) { /* one a piece */
+    for (u32 i = 0; i < p->ntask; i++) { /* one task per piece */
         const struct task *t = &p->task[i];
         if (t->kind == TASK_ZERO) grains[t->device] += ceil_div(t->box.b1, p->grain) - t->box.b0 / p->grain;
     }
@@ -46,7 +46,7 @@ f64 balance_end(i32 n, const i32 *grains, const f64 *seconds) {
     return grains[last] * seconds[last];
 }
 
-/* Where several end last at the same time, the end is earlier only after a move for each of them: such a move counts. */
+/* If several devices end last together, the end gets earlier only after a move for each of them, so such a move counts. */
 static bool move_one(i32 n, i32 *grains, const f64 *seconds) {
     const i32 from = last_to_end(n, grains, seconds);
     i32 to = from;

@@ -17,7 +17,7 @@ struct summed {
 
 struct step {
     const struct plan *plan;
-    const struct step_buffers *at; /* of the plan */
+    const struct step_buffers *at; /* buffer numbers of the plan */
     const struct net *net;
     const struct kern *kern;
     struct store *store;
@@ -27,14 +27,15 @@ struct step {
     bool defers;       /* the policy sums a step while the next one is computed */
     struct arena arena;
     struct run run;
-    f32 **buf, **dbuf, **saved, **scratch; /* [nbuf] [nbuf] [nop] [nop] of the net, from the memory of the plan */
-    f32 **input;   /* [nbuf] where only this rank's rows are here: its copies of inputs; NULL = taken as they are */
+    f32 **buf, **dbuf, **saved, **scratch; /* [nbuf] [nbuf] [nop] [nop] pointers of the net into the memory of the plan */
+    f32 **input;   /* [nbuf] if this process holds only its own rows: its copies of the inputs; NULL = read the batch in
+                    * place */
     bool *skip;    /* [nop] loss ops whose target is not bound (forward plans) */
-    bool pending;                         /* the gradient of the step before is kept: this one adds to it */
+    bool pending;                         /* the gradient of the previous step is kept: this step adds to it */
     struct summed now, summed;
     struct step_slices *slices; /* NULL = the rows are whole sequences */
-    u32 *flag_line;             /* [ntask] of a member of a team: its line of flags; NULL = no teams */
-    char *flags;                /* [lines][TEAM_LINE] zero at first */
+    u32 *flag_line;             /* [ntask] index of the first line in `flags`, for members of a team; NULL = no teams */
+    char *flags;                /* [lines][TEAM_LINE], initially zero */
 };
 
 struct exec_result step_result(void *step, void *const *mem);

@@ -36,7 +36,7 @@ static i32 pair_index(const struct merge_pair *pair, i32 n, i32 a, i32 b) {
     return -1;
 }
 
-/* Tasks over rows; all others are over a range of theta. */
+/* True for tasks over rows; all others cover a range of theta. */
 static bool by_rows(u8 kind) { return !task_forms[kind].range; }
 
 static i32 ranks_of(const struct plan *p, const struct task *t) {
@@ -45,14 +45,14 @@ static i32 ranks_of(const struct plan *p, const struct task *t) {
     return n;
 }
 
-/* Do two tasks belong to the same team, or follow each other in the same chain? */
+/* True if two tasks belong to the same team, or follow each other in the same chain. */
 static bool same_work(const struct task *a, const struct task *b, bool chain) {
     if (a->kind != b->kind || a->op != b->op || a->members != b->members) return false;
     if (chain) return b->box.b0 == a->box.b1;
     return a->box.b0 == b->box.b0 && a->box.b1 == b->box.b1 && a->box.t0 == b->box.t0 && a->box.t1 == b->box.t1;
 }
 
-/* Members of a team or of a chain: task i is one of them; where it is the first, all follow it on devices of their own. */
+/* What is wrong with member i of a team or chain; NULL = nothing. The others must follow the first one, on other devices. */
 static const char *members(const struct plan *p, u32 i, bool chain) {
     const struct task *t = &p->task[i];
     if (t->member >= t->members || (!chain && t->members > TEAM_MAX)) return "this member is outside of its team or chain";
@@ -69,7 +69,7 @@ static const char *members(const struct plan *p, u32 i, bool chain) {
     return NULL;
 }
 
-/* The members of a chain have all rows, and every rank has some of them. */
+/* What is wrong with the chain at task i; NULL = nothing. Its members have all rows, and every rank has some of them. */
 static const char *chain(const struct plan *p, u32 i) {
     const struct task *t = &p->task[i];
     if (t->members <= 1 && p->nrank > 1) return "every rank must have slices of each chain";
@@ -82,7 +82,7 @@ static const char *chain(const struct plan *p, u32 i) {
     return ranks_of(p, t) == p->nrank ? NULL : "every rank must have slices of each chain";
 }
 
-/* What is wrong with the team or chain that begins at task i, or with a member that stands alone. */
+/* Describes what is wrong with the team or chain that starts at task i, or with a member without a team; NULL = nothing. */
 static const char *team(const struct plan *p, const struct net *n, u32 i) {
     const struct task *t = &p->task[i];
     const bool walks = (t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop;
@@ -100,7 +100,7 @@ static const char *team(const struct plan *p, const struct net *n, u32 i) {
 static bool classify(const struct plan *p, const struct net *n, const struct merge_pair *pair, i32 npair, const struct task *t,
                      struct cover *out) {
     if (t->op >= n->nop) return false;
-    if (t->member > 0 && !op_is_chain(&n->op[t->op])) { /* its team has been looked at */
+    if (t->member > 0 && !op_is_chain(&n->op[t->op])) { /* checked with its team */
         *out = (struct cover){.group = NOWHERE};
         return true;
     }
@@ -127,7 +127,7 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
     return out->lo >= 0 && out->hi > out->lo && out->hi <= end && out->lo % step == 0 && (out->hi % step == 0 || out->hi == end);
 }
 
-/* Must there be tasks of this group, and how far do they reach? */
+/* Length of the range that the tasks of this group must cover: rows, or elements of theta; 0 = the plan must have none. */
 static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
     if (group >= GROUPS) return netplan(p)->train ? netplan(p)->ntheta : 0;
     u32 kind = group / NET_OPS, l = group % NET_OPS;
@@ -141,7 +141,7 @@ static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
     return 0;
 }
 
-/* Steps of an op; of all else there is one. */
+/* Steps of an op; 1 for other tasks. */
 static i32 steps_of(const struct net *n, u32 group) {
     const u32 kind = group / NET_OPS;
     return kind == TASK_FWD || kind == TASK_BWD ? n->op[group % NET_OPS].T : 1;

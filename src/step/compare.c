@@ -25,7 +25,7 @@ static void row(const struct plan *p, f64 serial, struct str *out) {
              p->exact ? "yes" : "no");
 }
 
-/* The row of one that does not apply; *why NULL = it does. */
+/* A row for a strategy that does not apply; *why NULL = it applies. */
 static err refused(const struct plan_request *q, const struct strategy *s, const char *name, struct planner *scratch,
                    const char **why, struct str *out) {
     const struct product one = {.n = 1, .cut = {{.s = s}}};
@@ -54,7 +54,7 @@ static err one(const struct plan_request *q, const struct strategy *s, struct pl
     return why ? 0 : applied(q, s->name, serial, out);
 }
 
-/* The product of two cuts that is good for all devices: rows of those that apply. */
+/* Adds a row for the product of two cuts, each with as many parts as are useful, if it applies. */
 static err two(const struct plan_request *q, i32 i, i32 k, struct planner *scratch, f64 serial, struct str *out) {
     const struct strategy *a = strategy_at(i), *b = strategy_at(k);
     const struct product pair = {.n = 2, .cut = {{.s = a}, {.s = b}}};
@@ -68,7 +68,7 @@ static err two(const struct plan_request *q, i32 i, i32 k, struct planner *scrat
     return applied(q, name, serial, out);
 }
 
-/* Devices that have something to do. */
+/* Number of devices with tasks. */
 static i32 at_work(const struct plan *p) {
     bool busy[MACHINE_DEVICES] = {0};
     i32 n = 0;

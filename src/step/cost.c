@@ -23,7 +23,7 @@
 #define TURNS_S 50e-6     /* the same where members take turns on a core */
 #define PREP_SHARE 0.35   /* of the memory bandwidth that transposing reaches */
 
-/* Rows, and what is made of them, touch few lines of a table. */
+/* Micro-batches whose samples a use of a table covers: each sample touches few rows of it. */
 static i32 grains_of(const struct plan *p, const struct task *t, const struct pbuf *b) {
     if (t->kind == TASK_MERGE) return merge_grains(p, t, b->index);
     return b->kind == PBUF_GRAD ? 1 : ceil_div(t->box.b1 - t->box.b0, p->grain);
@@ -63,7 +63,7 @@ static f64 floats_written(const struct plan *p, const struct task *t) {
     return sum;
 }
 
-/* Bytes of a use of a merge that `from` wrote. */
+/* Bytes that a merge reads of the range that task `from` wrote. */
 static i64 written_bytes(const struct plan *p, const struct task *t, const struct use *u, const struct task *from) {
     i64 lo = u->hi, hi = u->lo;
     for (u32 j = from->use0; j < from->use0 + from->nuse; j++) {
@@ -94,7 +94,7 @@ static i64 foreign_bytes(const struct plan *p, const struct task *t, i64 *across
     return sum;
 }
 
-/* Bytes that a member reads of what the others of its team write: outputs forward, what is kept for backward backward. */
+/* Bytes that a member reads of what the rest of its team writes: outputs in forward, saved values in backward. */
 static i64 team_bytes(const struct plan *p, const struct task *t) {
     f64 sum = 0;
     for (u32 k = t->use0; t->members > 1 && k < t->use0 + t->nuse; k++) {
@@ -105,14 +105,14 @@ static i64 team_bytes(const struct plan *p, const struct task *t) {
     return (i64)sum;
 }
 
-/* A member's share of the seconds of the whole task, and its waiting for the others. */
+/* Seconds of one member: its share of the whole task, and the waits for the others. */
 static f64 member_seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t, f64 whole) {
     i32 panels = op_panels(&n->op[t->op]);
     f64 wait = p->ndevice > m->ncore ? TURNS_S : TEAM_S;
     return whole * ceil_div(panels, t->members) / panels + wait * (t->box.t1 - t->box.t0);
 }
 
-/* The weight gradient is as many products as the forward pass. */
+/* The weight gradient has as many multiplications as the forward pass. */
 f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t) {
     const struct op *op = &n->op[t->op];
     if (netplan(p)->parted.n == 0 || t->op != netplan(p)->parted.op || !op->layer->flops) return 1;
@@ -120,20 +120,20 @@ f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struc
     return t->kind == TASK_DW ? dw / t->node_b : 1 - dw;
 }
 
-/* A layer that goes step by step reads its weights for the rows of one step: with few of them it waits for the cache.  Half of
- * backward, the weight gradient, is one product over all steps. */
+/* A recurrent layer reads its weights once per time step; with few rows it is limited by the cache. Half of backward, the
+ * weight gradient, is one product over all steps. */
 static f64 few_rows(const struct op *op, const struct task *t, f64 rows) {
     f64 share = rows / (rows + 1);
     if (!op->layer->team) return 1;
     return t->kind == TASK_FWD ? share : 2 * share / (1 + share);
 }
 
-/* Bytes a second of a device for a task that uses so many bytes. */
+/* Bandwidth of a device for a task with this working set. */
 static f64 bandwidth(const struct machine *m, const struct device *d, f64 bytes) {
     return d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1);
 }
 
-/* Forward or backward, all steps, of so many of the task's rows. */
+/* Seconds of a forward or backward task over n of its rows, all steps. */
 static f64 walk(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t, i32 rows) {
     const struct device *d = &m->device[t->device];
     const struct op *op = &n->op[t->op];
@@ -187,7 +187,7 @@ static struct expected expect(const struct plan *p, const struct net *n, const s
     return x;
 }
 
-/* Seconds of a member in a round, from 1. */
+/* Seconds of a member in round k (from 1). */
 static f64 member_round(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t,
                         const struct expected *x, i32 round) {
     const i32 first = x->asleep ? x->slices - round : round - 1, end = x->asleep ? first + 1 : x->slices;
@@ -222,7 +222,7 @@ static f64 of_chain(const struct plan *p, const struct net *n, const struct mach
     return t->member > 0 && i > 0 ? (f64)t[-1].cost - TASK_S : chain_seconds(p, n, m, i);
 }
 
-/* Of a chunk: its share of the steps. */
+/* Cost of a chunk: its share of the steps. */
 static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, u32 i) {
     const struct task *t = &p->task[i];
     const struct device *d = &m->device[t->device];

@@ -60,14 +60,14 @@ static void weight_gradient(void *step, const struct kernel_call *c) {
     op->layer->dw(op, &s->run, part_of(s, c));
 }
 
-/* Elements from `at` on of the gradient vector of a micro-batch; no marks where the plan has no table. */
+/* The gradient vector of a micro-batch from element `at` on; marks NULL if the plan has no table. */
 static struct sparse_rows sparse_at(const struct step *s, void *const *mem, i32 grain, i64 at) {
     f32 *grad = mem[s->at->grad0 + (u32)grain];
     u8 *mark = s->at->marks0 == PBUF_NONE ? NULL : mem[s->at->marks0 + (u32)grain];
     return (struct sparse_rows){grad + at, mark ? mark + at / LINE_FLOATS : NULL};
 }
 
-/* Ranges without a table are zeroed whole, tables by the rows that were touched. */
+/* Zeroes ranges without a table completely, tables only in the rows that were touched. */
 static void zero_vector(const struct step *s, void *const *mem, i32 grain) {
     const i64 P = netplan(s->plan)->ntheta;
     for (i64 at = 0, end; at < P; at = end) {
@@ -111,7 +111,7 @@ static void norm(void *step, const struct kernel_call *c) {
     for (i64 at = c->lo; at < c->hi; at += block) sum[at / block] = s->kern->sumsq(lmin(block, c->hi - at), grad + at);
 }
 
-/* Where the policy keeps a second copy of the weights, the update writes there. */
+/* If the policy keeps a second copy of the weights, the update writes that copy. */
 static void update(void *step, const struct kernel_call *c) {
     struct step *s = step;
     struct store *store = s->store;

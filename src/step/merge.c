@@ -29,7 +29,7 @@ static i32 owner_rank(const struct planner *p, const struct merge_pair *m) {
     return rank;
 }
 
-/* MERGE tasks on a device over elements [lo,hi), for the pairs of these owners. */
+/* Adds MERGE tasks of a device over elements [lo,hi), for the pairs of these owners. */
 static err merge_range(struct planner *p, u32 device, i32 piece, i32 rank, i64 lo, i64 hi) {
     struct merge_pair pair[MACHINE_DEVICES];
     if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d micro-batches, at most %d are possible", p->ngrain, MACHINE_DEVICES);
@@ -85,7 +85,7 @@ err planner_merge_early(struct planner *p, i64 lo, i64 hi) {
     return 0;
 }
 
-/* Where merges are early, the ranges that no backward pass writes are left: gradients of ops that have none stay zero. */
+/* With early merges, merges the ranges that no backward pass writes: gradients of ops without one stay zero. */
 err planner_merge(struct planner *p) {
     if (!p->early) TRY(planner_merge_early(p, 0, netplan(p->plan)->ntheta));
     for (i32 l = 0; p->early && l < p->net->nop; l++) {

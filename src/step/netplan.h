@@ -39,7 +39,7 @@ enum pbuf_kind {
     PBUF_INPUT,
     PBUF_SCRATCH,
     PBUF_LOSS,
-    PBUF_MARKS /* of a gradient: which lines of tables were touched */
+    PBUF_MARKS /* marks of a gradient: the rows of tables that were touched */
 };
 
 /* A change of the number of slices, and of the rank of the correction of their initial states, after a step of a member of the
@@ -61,25 +61,25 @@ struct step_buffers {
     u32 theta, derived, grad0, state0, marks0, norm, loss;
 };
 
-/* What the plan of a network says besides its tasks: plan->client. */
+/* The network's part of a plan: plan->client. */
 struct netplan {
     bool train;
     bool whole;                 /* plan_update_everywhere was called (--heal) */
-    i32 slices;                 /* of time, in each sequence; 0 = the rows are sequences */
-    struct chain_course course; /* of the chains over them */
+    i32 slices;                 /* time slices per sequence; 0 = rows are whole sequences */
+    struct chain_course course; /* how rounds over slices run */
     i32 forgets;                /* plan_request.forgets */
     struct plan_turns turns;
     i64 ntheta, nderived;
     i32 nstate;
     i64 norm_block; /* floats per partial sum of the norm: a function of ntheta alone */
     struct {
-        i32 op, n; /* n DW tasks make the weight gradient of the op; n = 0: none does */
+        i32 op, n; /* n DW tasks compute the weight gradient of the op; n = 0: its BWD task does */
     } parted;
     struct step_buffers at;
     i64 store_bytes; /* the part of peak_bytes that a second plan of the same model shares: theta, derived, state */
 };
 static inline struct netplan *netplan(const struct plan *p) { return p->client; }
-/* Several ranks hold only the rows of their own tasks: of time slices in training. */
+/* True if ranks hold only the rows of their own tasks: with time slices, in training. */
 static inline bool plan_holds_own_rows(const struct plan *p) { return netplan(p)->slices > 0 && netplan(p)->train; }
 /* Rows [b0,b1) of the batch that the tasks of a rank run. */
 void plan_rank_rows(const struct plan *p, i32 rank, i32 *b0, i32 *b1);
@@ -90,42 +90,42 @@ struct plan_request {
     i32 B;
     bool train;                 /* false: forward only */
     i32 nstate;                 /* optimiser state vectors */
-    i32 grains;                 /* micro-batches of a batch of whole windows, about; 0 = as many as are cheap */
+    i32 grains;                 /* micro-batches per batch of whole windows, approximately; 0 = chosen by cost */
     const char *parallel;       /* "auto", "serial", "data", "data:2", "data:2*unit:2", "time:16" (product.h) */
-    i32 slices;                 /* time slices of each sequence, as the net's rows are; 0 = none */
+    i32 slices;                 /* time slices per sequence, as in the net's rows; 0 = none */
     bool any_slices;            /* ignore the number of slices in `parallel` */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
-    i32 forgets; /* steps after which its recurrences forget their initial state, for the cost; 0 = not known */
+    i32 forgets; /* steps after which its recurrences forget their initial state, for the cost model; 0 = unknown */
     bool dense;  /* no sparse rows for gradients of embeddings: for tests and measurements */
 };
 
 i32 plan_grain(i32 B, i32 count); /* rows per micro-batch, for about `count` micro-batches; 0 = as many as are cheap */
 
-/* The number of time slices in an expression, before there is a net: N of "time:N", -1 for "time", 0 = no time slices. */
+/* Number of time slices in an expression, before there is a net: N of "time:N", -1 for "time", 0 = none. */
 enum { SLICES_MAX = 65536 };
 err plan_slices(const char *parallel, i32 *slices);
-/* The expression with so many time slices; 0: without the cut `time`, "auto" where no cut is left. */
+/* The expression with this number of time slices; 0: without the cut `time`, "auto" if no cut is left. */
 err plan_with_slices(const char *parallel, i32 slices, char *out, size_t size);
 
-/* Every rank makes all updates, and so holds the whole state of the optimiser. */
+/* Makes every rank perform all updates, so that each holds the whole optimizer state. */
 void plan_update_everywhere(struct plan *p);
 
 err plan_make(const struct plan_request *q, struct plan **out);
 void plan_print(const struct plan *p, const struct net *n, struct str *out);
 err plan_parse(const char *text, const char *path, const struct plan_request *q, struct plan **out); /* E402 with line:column */
 err plan_glance(const char *text, const char *path); /* checks the title of a plan, before there is a net; E402 */
-/* NULL when every op, merge and update is done exactly once, in an order that gives the bits of the serial plan; else a sentence,
- * and the task it is about (ntask = none).  plan_make and plan_parse check what they return. */
+/* NULL if every op, merge and update is done exactly once, in an order that gives the bits of the serial plan. Otherwise a
+ * message, and the task that it is about (ntask = none). plan_make and plan_parse call it on their results. */
 const char *plan_check(const struct plan *p, const struct net *n, u32 *task);
 
-/* Sets the execution mode (enum cell_how) of the forward tasks of an op; nothing for layers with one mode. */
+/* Sets the execution mode (enum cell_how) of the forward tasks of an op; no effect on layers with one mode. */
 void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how);
 bool op_has_how(const struct op *op);
-const char *plan_walked(const struct plan *p); /* the mode of the first task that has one: "fold", "ahead"; "-" = none has */
+const char *plan_walked(const struct plan *p); /* execution mode of the first task that has one: "fold", "ahead"; "-" = none */
 
-/* One row per strategy of strategies.def, with numbers or the sentence why it does not apply. */
+/* One row per strategy of strategies.def, with costs or the reason why it does not apply. */
 err plan_compare(const struct plan_request *q, struct str *out);
-/* The same; n > 0: the rows of `time` are those of the n requests, for nets with time slices, in place of the sentence. */
+/* The same; n > 0: the rows of `time` are costed with the n requests, whose nets have time slices. */
 err plan_compare_sliced(const struct plan_request *q, const struct plan_request *sliced, i32 n, struct str *out);
 /* "fwd lstm.0 b[0,224)", "fwd lstm.0 b[0,1) unit 1/2" */
 void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]);

@@ -6,9 +6,9 @@ enum { GRAINS = 8, GRAIN_ROWS = 8, SMALL = 8, MANY = 16 };
 
 static bool sends(const struct net *n, i32 buf) { return buf >= 0 && buf_sends(&n->buf[buf]); }
 
-/* About 8 grains: enough to share out among 8 workers, few enough that zeroing and merging gradients stays cheap.  From 32 rows
- * on they are multiples of 8 rows (kernels work on tiles of rows), below that of 2, below 8 rows single ones.  16 where these are
- * alike and still have 16 rows, which costs a step no more than 2 % (docs/adr/016). */
+/* About 8 micro-batches: enough for 8 workers, few enough that zeroing and merging stays cheap. Sizes are multiples of 8
+ * rows from 32 rows on (kernel tiles), of 2 below, single rows below 8 rows. 16 micro-batches if they are of equal size and
+ * still have 16 rows, which costs a step at most 2 % (docs/adr/016). */
 i32 plan_grain(i32 B, i32 wanted) {
     const i32 rows = wanted > 0 ? ceil_div(B, wanted) : 0;
     if (rows > 0) return rows > 4 ? round_up(rows, GRAIN_ROWS) : rows == 3 ? 4 : rows;

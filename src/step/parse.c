@@ -12,14 +12,14 @@
 
 struct token {
     const char *s;
-    size_t n; /* 0 = end of the text */
+    size_t n; /* length; 0 = end of the text */
     i32 line, col;
 };
 
 struct reader {
     const char *path, *at;
     i32 line, col;
-    struct token t; /* the token looked at */
+    struct token t; /* the current token */
     struct planner *p;
     struct token *where; /* [ntask] first token of each task */
     i64 cap;
@@ -33,7 +33,7 @@ static void advance(struct reader *r) {
 
 static bool space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-/* '(' and ')' are tokens of their own, but "b[0,32)" is one word.  A line that begins with # is for people. */
+/* '(' and ')' are tokens, "b[0,32)" is one word. A line that starts with # is a comment. */
 static void next(struct reader *r) {
     while (space(*r->at) || (*r->at == '#' && r->col == 1)) {
         const bool comment = *r->at == '#';
@@ -87,7 +87,7 @@ static err number(struct reader *r, i32 lo, i32 hi, i32 *out) {
     return 0;
 }
 
-/* "b 64" of the head must be what this run has. */
+/* Checks a number of the heading: "b 64" must equal the value of this run. */
 static err given(struct reader *r, const char *word, i64 value) {
     i64 v;
     char what[96];
@@ -98,7 +98,7 @@ static err given(struct reader *r, const char *word, i64 value) {
     return v == value ? 0 : complain(r, &t, what);
 }
 
-/* "name[lo,hi)" inside [0,end); borders at multiples of `step`, or the end. */
+/* Reads "name[lo,hi)" inside [0,end); bounds are multiples of `step`, or the end. */
 static err range(struct reader *r, const char *name, i64 end, i64 step, i64 *lo, i64 *hi) {
     size_t n = strlen(name), len = r->t.n;
     const char *s = r->t.s, *comma = len > n + 3 ? memchr(s, ',', len) : NULL;
@@ -115,7 +115,7 @@ static err range(struct reader *r, const char *name, i64 end, i64 step, i64 *lo,
     return 0;
 }
 
-/* "1/2"; `what`: the message about anything else. */
+/* Reads "1/2"; `what`: message for other input. */
 static err fraction(struct reader *r, i32 most, const char *what, i32 *k, i32 *n) {
     i64 a, b;
     const char *slash = memchr(r->t.s, '/', r->t.n);
@@ -129,7 +129,7 @@ static err fraction(struct reader *r, i32 most, const char *what, i32 *k, i32 *n
     return 0;
 }
 
-/* "unit 1/2" or "chain 1/2" of a member; without it the task is alone. */
+/* Reads "unit 1/2" or "chain 1/2" of a member; without it the task is single. */
 static err unit(struct reader *r, const struct op *op, struct task *t) {
     char what[64];
     i32 member, members;
@@ -146,7 +146,7 @@ static err unit(struct reader *r, const struct op *op, struct task *t) {
     return 0;
 }
 
-/* "part 1/4" of the op whose weight gradient is made in four parts. */
+/* Reads "part 1/4" of an op whose weight gradient is computed in four parts. */
 static err part(struct reader *r, i32 op, i32 *k) {
     const struct plan *g = r->p->plan;
     char what[64];
@@ -160,7 +160,7 @@ static err part(struct reader *r, i32 op, i32 *k) {
     return n == netplan(g)->parted.n ? 0 : complain(r, &t, what);
 }
 
-/* "how ahead" of a forward task; without it the kernels choose. */
+/* Reads "how ahead" of a forward task; without it the kernels choose. */
 static err how(struct reader *r, const struct op *op, struct task *t) {
     if (!is(&r->t, "how")) return 0;
     if (t->kind != TASK_FWD || !op_has_how(op)) return complain(r, &r->t, "this task can be done in one way only");
@@ -195,7 +195,7 @@ static err place(struct reader *r, u32 *device) {
     return complain(r, &r->t, "a device of the plan (\"@r0.cpu0\") is expected here");
 }
 
-/* The written uses against the derived ones, word by word. */
+/* Compares the written uses with the derived ones, word by word. */
 static err uses(struct reader *r) {
     struct str text = {0};
     char what[160];
@@ -287,7 +287,7 @@ static err figure(struct reader *r, const char *word, i32 lo, i32 hi, i32 *out) 
     return number(r, lo, hi, out);
 }
 
-/* "(turn train member 0 step 40 slices 8 rank 0)" after the tasks. */
+/* Reads "(turn train member 0 step 40 slices 8 rank 0)" after the tasks. */
 static err turn(struct reader *r) {
     struct plan_turns *list = &netplan(r->p->plan)->turns;
     struct plan_turn t = {0};
@@ -308,7 +308,7 @@ static err turn(struct reader *r) {
     return want(r, ")");
 }
 
-/* Is the list that begins here one of a turn? */
+/* True if the list at this token is a turn. */
 static bool is_turn(const struct reader *r) {
     struct reader ahead = *r;
     next(&ahead);
@@ -327,7 +327,7 @@ static err tolerance(struct reader *r, const char *word, f32 *out) {
     return 0;
 }
 
-/* What a head of slices says of how their chains are run; left out, it is as the request has it. */
+/* Reads the parameters of the rounds in the heading; missing ones come from the request. */
 static err course(struct reader *r, struct chain_course *c, bool *written) {
     *written = r->p->sliced && is(&r->t, "slices");
     if (!*written) return 0;
@@ -344,7 +344,7 @@ static err course(struct reader *r, struct chain_course *c, bool *written) {
     return 0;
 }
 
-/* "(plan data:2*unit:2"; older names of cuts are read too. */
+/* Reads "(plan data:2*unit:2"; accepts older names of cuts. */
 static err title(struct reader *r, struct product *cuts) {
     char name[PRODUCT_TEXT];
     TRY(want(r, "("));
@@ -362,7 +362,7 @@ err plan_glance(const char *text, const char *path) {
     return title(&r, &cuts);
 }
 
-/* The title, and "train B 64 ..." up to the first task. */
+/* Reads the title and "train B 64 ..." up to the first task. */
 static err head(struct reader *r) {
     struct planner *p = r->p;
     i32 devices;

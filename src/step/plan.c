@@ -36,7 +36,7 @@ err plan_with_slices(const char *parallel, i32 slices, char *out, size_t size) {
 
 /* ------------------------------------------------------------------ one product --------------------------------------------- */
 
-/* All tasks of a planner to which cuts were applied. */
+/* Adds all tasks to a planner whose cuts are applied. */
 static err build(struct planner *p, struct plan **out) {
     err e;
     u32 task;
@@ -45,7 +45,7 @@ static err build(struct planner *p, struct plan **out) {
     err_clear();
     const char *bad = plan_check(*out, p->net, &task);
     if (bad) {
-        e = -E601; /* memory was refused to the check itself */
+        e = -E601; /* plan_check ran out of memory */
         if (err_last()->code == E601) goto out;
         char name[64] = "";
         if (task < (*out)->ntask) plan_task_name(*out, p->net, task, name);
@@ -67,7 +67,8 @@ err planner_try(struct planner *p, const struct plan_request *q, const struct pr
     return 0;
 }
 
-/* The nearest product that applies: the cut that does not gets fewer parts, or goes; no cut is left where none applies. */
+/* The nearest product that applies: lowers the parts of the cut that does not fit, or drops it; no cut is left if none
+ * applies. */
 static err nearest(struct planner *p, const struct plan_request *q, struct product *cuts, i32 cut) {
     const char *why = "";
     while (why && cuts->n > 0) {
@@ -77,7 +78,7 @@ static err nearest(struct planner *p, const struct plan_request *q, struct produ
         if (fewer) c->wanted--;
         else product_drop(cuts, cut);
         if (cuts->n > 0) TRY(planner_try(p, q, cuts, true, &why, &cut));
-        if (why && fewer && cut > last && c->wanted > 2) cut = last; /* the cuts inside need what it gives back */
+        if (why && fewer && cut > last && c->wanted > 2) cut = last; /* the inner cuts need the devices that it gives up */
     }
     return 0;
 }
@@ -95,14 +96,14 @@ static err misfit(struct planner *p, const struct plan_request *q, const struct 
     return FAIL_AT(E401, "--parallel", fix, "%s does not fit: %s: %s", all, part, what);
 }
 
-/* A device of the plan that has to hold more than it has; -1 = none. */
+/* A device whose part of the plan exceeds its memory; -1 = none. */
 static i32 overfull(const struct plan *g, const struct machine *m) {
     for (i32 d = 0; d < g->ndevice; d++)
         if (m->device[d].memory > 0 && plan_device_bytes(g, (u32)d) > m->device[d].memory) return d;
     return -1;
 }
 
-/* The same product with more parts of one cut, each of which holds less; *found = its plan has room. */
+/* Raises the parts of one cut, so that each part needs less memory; *found = the result fits. */
 static err roomier(struct planner *p, const struct plan_request *q, struct product *cuts, bool *found) {
     const struct product from = *cuts;
     *found = false;
@@ -123,7 +124,7 @@ static err roomier(struct planner *p, const struct plan_request *q, struct produ
     return 0;
 }
 
-/* For an expression of the caller: does the part of each device fit into its memory?  E601 */
+/* E601 if the part of a device does not fit into its memory; checks expressions of the caller only. */
 static err holds(struct planner *p, const struct plan_request *q, const struct plan *g) {
     struct product fit = p->product;
     const struct plan_cut last = fit.cut[fit.n - 1];
@@ -131,7 +132,7 @@ static err holds(struct planner *p, const struct plan_request *q, const struct p
     const i32 d = overfull(g, q->machine);
     char part[PRODUCT_TEXT], fix[96], by[PRODUCT_TEXT];
     bool found;
-    if (d < 0 || !last.s->counted) return 0; /* what runs serially has no other cut: the engine refuses it */
+    if (d < 0 || !last.s->counted) return 0; /* the engine rejects serial runs that are too large */
     TRY(roomier(p, q, &fit, &found));
     cut_name(&last, netplan(g)->slices, part);
     product_name(&fit, netplan(g)->slices, by);
@@ -141,7 +142,7 @@ static err holds(struct planner *p, const struct plan_request *q, const struct p
                    (f64)q->machine->device[d].memory / 0x1p20);
 }
 
-/* A plan, or why not (E401 with the cut's sentence). */
+/* Makes the plan of one product, or E401 with the reason of the cut. */
 static err make(const struct plan_request *q, const struct product *cuts, bool chosen, struct plan **out) {
     struct planner *p = mem_alloc(sizeof *p);
     const char *why;
@@ -177,7 +178,7 @@ static err try_one(const struct plan_request *q, const struct product *cuts, str
 
 static bool may_multiply(const struct strategy *s) { return s->exact && s->counted && s->cut && !s->slices; }
 
-/* Two cuts, where there are more devices than micro-batches: the inner one takes all parts that have work and devices. */
+/* Tries two cuts if there are more devices than micro-batches: the inner one takes all parts that have work and devices. */
 static err try_pairs(const struct plan_request *q, struct plan **best) {
     const i32 most = imin(q->machine->ndevice, AUTO_TRIES), grain = plan_grain(q->B, q->grains);
     if (most <= ceil_div(q->B, grain)) return 0;
@@ -190,8 +191,8 @@ static err try_pairs(const struct plan_request *q, struct plan **best) {
     return 0;
 }
 
-/* The cheapest exact strategy by predicted cost; serial wins ties because it is tried first.  A net of slices was cut to be run
- * as such. */
+/* The cheapest exact strategy by predicted cost; serial is tried first and so wins ties. A net with time slices always runs
+ * them. */
 static err automatic(const struct plan_request *q, struct plan **out) {
     err e = 0;
     *out = NULL;
@@ -214,7 +215,7 @@ static err automatic(const struct plan_request *q, struct plan **out) {
     return e;
 }
 
-/* The number of slices is the net's, whatever the wish says of them; where it has none, that cut goes. */
+/* Sets the number of slices of the net in the product, whatever was requested; drops the cut `time` if the net has none. */
 static void any_slices(const struct plan_request *q, struct product *cuts) {
     const i32 k = product_slices(cuts);
     if (k < 0 || !q->any_slices) return;

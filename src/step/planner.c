@@ -14,11 +14,11 @@
 #define TOL_BF16 2e-3f
 
 enum {
-    PART_BLOCKS = 4, /* of the norm, that a device has of a part at least */
+    PART_BLOCKS = 4, /* least number of norm blocks in a device's part of theta */
     NORM_BLOCK = 1024,
     NORM_PARTS = 512,
     TASK_BYTES = 28,
-    FIXED_BYTES = 11 << 9, /* what exec keeps besides the buffers: per task, and once */
+    FIXED_BYTES = 11 << 9, /* memory that exec needs besides the buffers: per task, and once */
     CHAIN_BYTES = 14       /* per slice of a chain */
 };
 
@@ -69,7 +69,7 @@ static struct pbuf rows_of(const struct buf *f, i32 index, i32 B) {
     return (struct pbuf){.index = index, .home = HOME_WRITER, .repeat = f->T, .extent = B, .bytes = buf_floats(f, B) * 4};
 }
 
-/* The buffers of the net, and the copies that a rank keeps for itself. */
+/* The buffers of the net, and the rank's own copies of its rows. */
 static err net_buffers(struct planner *p) {
     const struct net *n = p->net;
     const i32 B = p->plan->B;
@@ -98,7 +98,7 @@ static err net_buffers(struct planner *p) {
     return 0;
 }
 
-/* n buffers alike, numbered by their index; *first: the first of them, PBUF_NONE = there are none. */
+/* Adds n buffers of one kind, numbered by index; *first: the first, PBUF_NONE if n is 0. */
 static err add_buffers(struct planner *p, struct pbuf buf, i32 n, u32 *first) {
     *first = PBUF_NONE;
     for (i32 k = 0; k < n; k++) {
@@ -110,7 +110,7 @@ static err add_buffers(struct planner *p, struct pbuf buf, i32 n, u32 *first) {
     return 0;
 }
 
-/* Weights, the state of the optimiser, gradients, partial sums of the norm and of the loss. */
+/* Weights, optimizer state, gradients, partial sums of norm and loss. */
 static err weight_buffers(struct planner *p) {
     const struct netplan *of = netplan(p->plan);
     const i64 P = of->ntheta, blocks = (P + of->norm_block - 1) / of->norm_block;
@@ -210,15 +210,15 @@ static struct chain_course course_of(const struct planner *p) {
     return c;
 }
 
-/* Every cut has it, and there is one. */
+/* True if every cut of the product allows the last weight gradient in parts, and there is a cut. */
 static bool parts_fit(const struct product *p) {
     bool all = p->n > 0;
     for (i32 i = 0; i < p->n; i++) all = all && p->cut[i].s->parts;
     return all;
 }
 
-/* The op that backward comes to last: until its weight gradient is made nothing of it can leave, and nothing is left to compute
- * while it does. */
+/* The op that backward reaches last. Its weight gradient is computed in parts, since no other work would hide the time to
+ * send it. */
 static void part(struct planner *p) {
     struct plan *g = p->plan;
     i32 l = 0;
@@ -233,7 +233,7 @@ static void part(struct planner *p) {
     netplan(g)->parted.n = n;
 }
 
-/* Where there are tables: a byte for each line of each gradient vector. */
+/* Marks for tables: one byte per row of each gradient vector. */
 static err mark_buffers(struct planner *p) {
     const i64 bytes = netplan(p->plan)->ntheta / LANES;
     const struct pbuf marks = {.kind = PBUF_MARKS,
@@ -303,7 +303,7 @@ static i32 prepared_by(const struct planner *p, i32 op[NET_OPS], u32 device[NET_
     }
 }
 
-/* Of op l, of all where l < 0. */
+/* Copies the weights of op l, or of all ops if l < 0. */
 static err prepare(struct planner *p, i32 l) {
     i32 op[NET_OPS];
     u32 device[NET_OPS];
@@ -313,7 +313,7 @@ static err prepare(struct planner *p, i32 l) {
     return 0;
 }
 
-/* A team has no more members than there are panels of units.  Where rows are time slices, the pieces share a chain. */
+/* A team has at most one member per panel of units. Pieces of time slices share a chain. */
 err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j) {
     const struct op *op = &p->net->op[t.op];
     const i32 members = p->team.n > 1 ? imin(p->team.n, op_panels(op)) : 1;
@@ -390,7 +390,7 @@ static err piece_by_piece(struct planner *p) {
     return 0;
 }
 
-/* Updates in the order in which the next step comes to the weights. */
+/* Adds updates in the order in which the next step reads the weights. */
 static err update(struct planner *p) {
     i64 lo, hi;
     for (i32 pass = 0; pass < 2; pass++)
@@ -403,7 +403,7 @@ static err update(struct planner *p) {
     return 0;
 }
 
-/* The cut that has an order of tasks of its own; NULL = none has. */
+/* The cut that orders tasks itself; NULL = none. */
 static const struct strategy *order_of(const struct planner *p) {
     for (i32 i = 0; i < p->product.n; i++)
         if (p->product.cut[i].s->tasks && p->product.cut[i].n > 1) return p->product.cut[i].s;

@@ -24,7 +24,7 @@ struct piece {
     i32 at;
 };
 
-/* Devices of a group along one cut. */
+/* Devices of a group along one axis. */
 struct axis_of {
     i32 n, stride;
 };
@@ -34,24 +34,24 @@ struct planner {
     const struct net *net;
     const struct machine *machine;
     struct product product; /* the cuts; n of each that is applied */
-    bool chosen;            /* --parallel names the cuts; false: `auto` looks for them */
+    bool chosen;            /* --parallel names the cuts; false: `auto` chooses */
     i32 grain, ngrain;
     struct piece piece[MACHINE_DEVICES];
     i32 npiece, nrow;            /* pieces; parts of the rows */
     struct axis_of team;         /* n > 1: n devices of a group divide the hidden units of layers that support it */
     struct axis_of wave;         /* n > 1: n devices of a group run different layers, on different chunks of steps */
-    i32 chunks;                  /* chunks of a sequence, where there is a wave */
+    i32 chunks;                  /* chunks of a sequence, if there is a wave */
     u32 device[MACHINE_DEVICES]; /* of the machine, in the order of the pieces' groups */
     u32 sharer[MACHINE_DEVICES]; /* devices that each update a range of theta */
     i32 ndevice, nsharer;
     bool sliced;   /* rows are time slices */
     bool early;    /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
-    i32 nbucket;   /* ranges of theta that are shared out one by one: more than one where `early` */
+    i32 nbucket;   /* ranges of theta that are divided one by one; several if `early` */
     char why[256]; /* why a cut does not apply */
     struct builder build;
     struct plan *plan;                         /* NULL while asking whether cuts apply */
     struct step_buffers *at;                   /* of the plan */
-    i64 bucket[PLAN_BUCKETS + PLAN_PARTS + 1]; /* where they begin and end, rising */
+    i64 bucket[PLAN_BUCKETS + PLAN_PARTS + 1]; /* their bounds, increasing */
 };
 
 /* planner.c */
@@ -78,13 +78,13 @@ static inline i32 piece_rank(const struct planner *p, const struct piece *c) {
     return p->machine->device[p->device[c->at]].rank;
 }
 
-/* task.c.  Adds a task with its uses; t: kind, device, op, rows, steps (t1 = 0: all), member, nodes and range as the kind needs
- * them.  Ranges must be inside the box, rows at borders of micro-batches: plan_check looks. */
+/* task.c. Adds a task with its uses; t: kind, device, op, rows, steps (t1 = 0: all), member, nodes and range as the kind
+ * needs. Ranges must lie inside the iteration range, rows at bounds of micro-batches: plan_check verifies. */
 err planner_task(struct planner *p, struct task t);
 /* planner.c: the FWD or BWD tasks of an op for a piece, one for each member of a team, or the piece's member of a chain.
  * t: kind, op and steps; j: device along the wave. */
 err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j);
-/* All steps of op l for a piece; nothing where a backward pass has nothing to do. */
+/* Adds all steps of op l for a piece; nothing if a backward pass has nothing to compute. */
 err planner_whole(struct planner *p, enum task_kind kind, const struct piece *c, i32 l);
 err planner_zero(struct planner *p, const struct piece *c);
 bool op_is_loss(const struct op *op);
@@ -102,17 +102,17 @@ err wave_tasks(struct planner *p);                     /* all FWD, ZERO and BWD 
 
 err planner_merge_early(struct planner *p, i64 lo, i64 hi); /* MERGE tasks over a range of theta, for pairs that one rank holds */
 err planner_merge(struct planner *p);                       /* all MERGE tasks that planner_merge_early has not added */
-/* ranges.c.  Part `part` of `parts` of a range of theta, cut at blocks of the norm. */
+/* ranges.c. Part `part` of `parts` of a range of theta, cut at norm blocks. */
 void planner_range(const struct plan *p, i64 from, i64 to, i32 part, i32 parts, i64 *lo, i64 *hi);
 void planner_buckets(struct planner *p);
 i32 planner_bucket(const struct planner *p, i32 i); /* bucket i in the order in which backward completes them */
-/* Element of theta at which part k of netplan.parted begins, at a block of the norm; k = n: at which the last part ends. */
+/* First element of part k of netplan.parted, at a norm block; k = n: the end of the last part. */
 i64 planner_part(const struct planner *p, i32 k);
 /* The range of a bucket that sharer i merges and updates; it begins and ends at norm blocks. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi);
 
 err plan_tables(const struct net *n, struct plan *out);
-/* Bytes of elements [lo,hi) of theta, or of a gradient vector, that the rows of n micro-batches touch at most. */
+/* Bytes of elements [lo,hi) of theta or a gradient that the rows of n micro-batches touch, at most. */
 i64 plan_touched_bytes(const struct plan *p, i64 lo, i64 hi, i32 n);
 /* Micro-batches whose sum vector `grad` (node_a or node_b) holds before a merge. */
 static inline i32 merge_grains(const struct plan *p, const struct task *t, i32 grad) {

@@ -11,21 +11,21 @@
 
 static const char spaces[] = " \t";
 
-/* A factor of the text, and all of it. */
+/* A factor of the text, and the whole text. */
 struct factor {
     const char *whole, *s;
     int n;
-    bool alone; /* it is the whole text */
+    bool alone; /* it is the only factor */
 };
 
-/* `"data:2*unit:2": ` in front of what is wrong with one of several factors. */
+/* `"data:2*unit:2": `, the prefix of a message about one of several factors. */
 static const char *inside(const struct factor *f, char *out, size_t size) {
     out[0] = 0;
     if (!f->alone) snprintf(out, size, "\"%.100s\": ", f->whole);
     return out;
 }
 
-/* The whole text with other words in place of the factor. */
+/* The whole text with the factor replaced. */
 static void replaced(const struct factor *f, const char *by, char *out, size_t size) {
     snprintf(out, size, "--parallel %.*s%s%.100s", (int)(f->s - f->whole), f->whole, by, f->s + f->n);
 }
@@ -72,8 +72,8 @@ static err bad_number(const struct factor *f, const struct strategy *s) {
                    s->slices ? SLICES_MAX : MACHINE_DEVICES);
 }
 
-/* A cut that is there already.  The fix has it once, without a number: as many parts as have work and devices, which fits any
- * machine.  Where more of the text is unread, or time slices are among the cuts, no product is known to fit. */
+/* E401 for a repeated cut. The fix has it once without a number: as many parts as are useful, which fits any machine. No
+ * fix if more of the text is unread or time slices are among the cuts: no product is known to fit. */
 static err twice(const struct factor *f, const struct product *p, const struct plan_cut *c) {
     struct product once = *p;
     char name[PRODUCT_TEXT], fix[96];

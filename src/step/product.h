@@ -25,10 +25,11 @@ struct product {
 
 /* E401 at --parallel, with the part of the expression that is wrong. */
 err product_parse(const char *text, struct product *out);
-/* The text of a cut, with the number of its parts, or the wanted one before it is applied; slices > 0: those of the net. */
+/* The text of a cut, with its number of parts, or the requested one before it is applied; slices > 0: the time slices of
+ * the net. */
 void cut_name(const struct plan_cut *c, i32 slices, char out[PRODUCT_TEXT]);
 void product_name(const struct product *p, i32 slices, char out[PRODUCT_TEXT]);
-/* The cut whose number is one of time slices; -1 = none. */
+/* The cut that creates time slices; -1 = none. */
 i32 product_slices(const struct product *p);
 void product_drop(struct product *p, i32 cut);
 bool product_exact(const struct product *p);

@@ -23,12 +23,12 @@ i64 planner_part(const struct planner *p, i32 k) {
                : (op->theta0 + op->layer->adds(op, k, netplan(g)->parted.n)) / netplan(g)->norm_block * netplan(g)->norm_block;
 }
 
-/* The first block of the norm that begins at an element or behind it, or the end. */
+/* The first norm block that starts at an element or after it, or the end. */
 static i64 block_at(const struct planner *p, i64 at) {
     return lmin(round_up64(at, netplan(p->plan)->norm_block), netplan(p->plan)->ntheta);
 }
 
-/* Parts of an op have buckets of their own, and so has the op, however small. */
+/* Adds a bucket for each part of the op netplan.parted, and one border behind it, however small the buckets get. */
 static void cut_bucket(struct planner *p) {
     for (i32 k = 1; p->early && netplan(p->plan)->parted.n > 0 && k <= netplan(p->plan)->parted.n; k++) {
         const i64 at = k < netplan(p->plan)->parted.n ? planner_part(p, k) : block_at(p, planner_part(p, k));
@@ -57,7 +57,7 @@ void planner_buckets(struct planner *p) {
     cut_bucket(p);
 }
 
-/* From the last to the first, but the parts of an op in their order. */
+/* Order of the buckets: from the last to the first, but the parts of an op forward. */
 i32 planner_bucket(const struct planner *p, i32 i) {
     const struct plan *g = p->plan;
     const i64 first = netplan(g)->parted.n > 0 ? planner_part(p, 0) : 0,
@@ -68,13 +68,13 @@ i32 planner_bucket(const struct planner *p, i32 i) {
     return b >= lo && b < hi ? lo + hi - 1 - b : b;
 }
 
-/* Blocks that are left over go to another one in every bucket. */
+/* Gives the remaining blocks to a different sharer in every bucket. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi) {
     const i32 n = p->nsharer;
     planner_range(p->plan, p->bucket[bucket], p->bucket[bucket + 1], (i + bucket) % n, n, lo, hi);
 }
 
-enum { TABLE_LINES = 512 }; /* below, whole vectors are as good */
+enum { TABLE_LINES = 512 }; /* smaller tables are sent whole */
 
 static bool is_shared(const struct net *n, i32 l) {
     for (i32 k = 0; k < n->nop; k++)

@@ -51,7 +51,7 @@ static i64 room(void *step, const struct pbuf *b) {
     }
 }
 
-/* Inputs as the rank's own rows too, but for the one that says how slices follow each other. */
+/* Allocates the rank's own rows of every input, except the one that links slices. */
 static err own_inputs(struct step *s) {
     bool whole[NET_BUFS] = {0};
     if (s->run.B == s->run.whole) return 0;
@@ -67,7 +67,7 @@ static void *buffer(void *const *mem, u32 at) { return at == PBUF_NONE ? NULL : 
 
 static void *const *buffers(void *const *mem, u32 first) { return first == PBUF_NONE ? NULL : mem + first; }
 
-/* Gradients, marks and losses, whose two copies change places where the policy defers their sums. */
+/* Addresses of gradients, marks and losses. Their two copies alternate if the policy defers the sums. */
 static void follow(struct step *s, void *const *mem) {
     s->run.grad = buffers(mem, s->at->grad0);
     s->run.touched = buffers(mem, s->at->marks0);
@@ -112,7 +112,7 @@ static err bound(void *step, struct exec *x, void *const *mem) {
 
 /* ------------------------------------------------------------------ callbacks of exec --------------------------------------- */
 
-/* Sums across ranks, the norm and the update; a sum whose parts are all of this rank needs no network. */
+/* True for sums across ranks, the norm and the update; a sum within this rank needs no network. */
 static bool deferred(void *step, const struct task *t) {
     const struct step *s = step;
     if (t->kind == TASK_NORM || t->kind == TASK_UPDATE) return true;
@@ -123,7 +123,7 @@ static bool deferred(void *step, const struct task *t) {
     return false;
 }
 
-/* For deferred(), which exec calls many times for every task while it binds. */
+/* Precomputes what deferred() needs: exec calls it many times per task while it binds. */
 static err find_ranks(struct step *s) {
     const struct plan *p = s->plan;
     if (!s->defers) return 0;
@@ -164,7 +164,7 @@ static bool is_member(const struct step *s, const struct task *t) {
     return ours && t->members > 1 && !op_is_chain(&s->net->op[t->op]);
 }
 
-/* Lines of flags for each team of this rank: several may be at work at the same op. */
+/* Allocates a line of flags for each task of a team on this rank: several teams may work on the same op. */
 static err bind_flags(struct step *s) {
     const struct plan *p = s->plan;
     u32 n = 0;
@@ -251,7 +251,7 @@ static bool is_bound(const struct net *n, const struct step_args *a, const struc
     return true;
 }
 
-/* The rows of this rank out of an input of the whole batch. */
+/* Copies the rows of this rank out of an input of the whole batch. */
 static f32 *own_input(struct step *s, i32 i, const f32 *whole) {
     const struct buf *b = &s->net->buf[i];
     const i64 row = b->ids ? 1 : buf_fp(b), n = s->run.B * row;

@@ -10,7 +10,7 @@ static i32 grains_of(const struct plan *p, const struct plan_message *m) {
     return merge_grains(p, t, t->node_a) + merge_grains(p, t, t->node_b);
 }
 
-/* Bytes of a message at most, in the batch `part` of its step: the first vector keeps what the batches before have touched. */
+/* Largest size of a message in batch `part` of its step: the first vector accumulates what earlier batches have touched. */
 static i64 most_of(const struct plan *p, const struct plan_message *m, i32 part) {
     const struct pbuf *b = &p->buf[m->buf];
     const i64 n = (m->hi - m->lo) / LANES, before = b->index == 0 ? (i64)part * p->ngrain : 0;
@@ -18,7 +18,7 @@ static i64 most_of(const struct plan *p, const struct plan_message *m, i32 part)
     return lines_bytes(n, lines_sent(n, plan_touched_bytes(p, m->lo, m->hi, grains) / (LANES * 4)));
 }
 
-/* A message that is sent in so many batches of a step. */
+/* Adds a message that is sent after `parts` batches of a step. */
 static void count(const struct plan *p, const struct plan_message *m, i32 parts, struct plan_sent *out) {
     const i64 floats = m->hi - m->lo, whole = plan_message_bytes(p, m);
     const i64 all = lines_bytes(floats / LANES, floats / LANES);

@@ -5,15 +5,15 @@
 #include "plan/exchange.h"
 #include "step/netplan.h"
 
-/* Bytes of a step's messages, all ranks together: at most, and if everything went whole; `lines` is the part of both that is
- * gradients of tables.  parts: batches that make a step (--accumulate), each with messages of its own. */
+/* Bytes of a step's messages, all ranks together: at most, and without sparse rows; `lines` is the share of both that is
+ * gradients of tables. parts: batches per step (--accumulate), each with its own messages. */
 struct plan_sent {
     i64 messages, most, whole, lines_most, lines_whole;
 };
 err plan_sent(const struct plan *p, i32 parts, struct plan_sent *out);
 
-/* Which rank updates elements [lo,hi) of the optimiser's state, and so has them; in order, without holes.  None where the
- * optimiser has no state.  Where all ranks make all updates: the ranks that would be first. */
+/* Which rank updates, and so holds, elements [lo,hi) of the optimizer state; in order, without gaps. Empty if the optimizer
+ * has no state. If all ranks make all updates: the ranks that would otherwise make them. */
 err plan_shares(const struct plan *p, struct arena *a, struct plan_share **out, i32 *n);
 
 #endif

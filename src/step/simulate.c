@@ -11,7 +11,7 @@ enum { GATES = 2 }; /* of a round: all have run, all have compared */
 
 static bool walks_rows(u8 kind) { return kind == TASK_FWD || kind == TASK_BWD; }
 
-/* What a cost is of: kind, op and rows alone. */
+/* The key of a cost: kind, op and rows. */
 static struct cost key_of(const struct task *t) {
     bool rows = walks_rows(t->kind);
     return (struct cost){
@@ -26,7 +26,7 @@ err costs_put(struct costs *c, struct cost what) {
     return 0;
 }
 
-/* The nearest that is known, with at most (at least) so many rows. */
+/* The nearest known cost with at most (at least) this number of rows. */
 static const struct cost *nearest(const struct costs *c, enum task_kind kind, i32 op, i32 rows, bool fewer) {
     const struct cost *best = NULL;
     for (i32 i = 0; i < c->n; i++) {
@@ -46,7 +46,7 @@ f64 costs_get(const struct costs *c, enum task_kind kind, i32 op, i32 rows) {
     return low->seconds + (high->seconds - low->seconds) * (rows - low->rows) / (high->rows - low->rows);
 }
 
-/* How much of its unit a task is. */
+/* Amount of work of a task in the unit of its cost. */
 static f64 amount(const struct plan *p, const struct task *t) {
     if (walks_rows(t->kind) || t->kind == TASK_DW) return t->box.t1 - t->box.t0;
     if (t->kind == TASK_PREP) return 1;
@@ -78,7 +78,7 @@ static void count_steps(const struct walk *w, i32 round, i32 k0, i32 k1, i32 *so
     }
 }
 
-/* Room to count the steps of `rows` slices. */
+/* Scratch to count the steps of `rows` slices. */
 struct counter {
     i32 *sorted;
     i64 *side; /* [rows + 1] */
@@ -160,7 +160,7 @@ static err learn_key(struct costs *c, const struct plan *p, u32 first, const f64
     for (u32 i = 0; i < p->ntask; i++) {
         const struct cost k = key_of(&p->task[i]);
         if (k.kind != key.kind || k.op != key.op || k.rows != key.rows) continue;
-        if (i < first) return 0; /* the key of an earlier one */
+        if (i < first) return 0; /* an earlier task has the key */
         sum += seconds[i];
         all += amount(p, &p->task[i]);
     }

@@ -35,9 +35,9 @@ struct exec *step_exec(const struct step *s); /* for traces, messages and load; 
 
 struct step_args {
     f32 *const *input; /* [nbuf of the net]: storage for the input buffers, NULL for the others; borrowed for the step */
-    f32 loss_scale;    /* 1 / present target cells */
+    f32 loss_scale;    /* 1 / number of target cells that are present */
     u64 seed;
-    bool warm; /* time slices begin from what the slices before them left in the step before (or step_chain_load) */
+    bool warm; /* time slices start from the final states of the previous step (or step_chain_load) */
     u32 step;
     struct optim_hyper hyper; /* grad_scale is set by the step (clip) */
     f64 clip;                 /* 0 = none; else the global gradient norm is limited to this */
@@ -46,34 +46,36 @@ struct step_args {
 };
 err step_run(struct step *s, const struct step_args *a, struct exec_result *out);
 
-/* Ends what is under way; with delay1 makes the update that is due: the weights are those after all steps. */
+/* Completes pending messages; with delay1 also the pending update: the weights then include all steps. */
 err step_settle(struct step *s, struct exec_result *out);
-/* The same, but the coming step still computes with the weights as they are: the state is after the update, theta the weights
- * that go with it (borrowed until the next call); NULL = no update is due. */
+/* The same, but the next step still computes with the current weights: the state is after the update, theta holds the
+ * weights that belong to it (borrowed until the next call); NULL = no update is pending. */
 struct step_ahead {
     const f32 *theta;
     f64 loss, norm;
 };
 err step_look_ahead(struct step *s, struct step_ahead *out);
-void step_set_ahead(struct step *s, const struct step_ahead *a); /* forgets what was due and goes on from this */
+void step_set_ahead(struct step *s, const struct step_ahead *a); /* replaces the pending update by this one */
 
 const f32 *step_buf(const struct step *s, i32 buf); /* a buffer of the net after the step: [T][B][Fp] */
 const f32 *step_grad(const struct step *s);         /* [ntheta] merged gradient of the last training step */
-/* [ntheta / LINE_FLOATS] lines of the plan's tables that the gradient touches, a byte each (exec/sparse_rows.h); NULL = no tables. */
+/* [ntheta / LINE_FLOATS] lines of the plan's tables that the gradient touches, a byte each (exec/sparse_rows.h); NULL = no
+ * tables. */
 const u8 *step_marks(const struct step *s);
-i64 step_bytes(const struct step *s);               /* that it and its store hold (compare with plan->peak_bytes) */
-/* After a step that was not finite: the first place, in order of the ops, where a number is not, e.g. `input "x": row 7, step 1,
- * feature 3` or `gradient of "lstm.0"`.  false when everything is finite.  Slow: for messages. */
+i64 step_bytes(const struct step *s);               /* that the step and its store hold (compare with plan->peak_bytes) */
+/* After a non-finite step: the first position, in order of the ops, with a non-finite number, e.g. `input "x": row 7, step
+ * 1, feature 3` or `gradient of "lstm.0"`. false if all are finite. Slow: for messages. */
 bool step_nonfinite(const struct step *s, char where[160]);
 
-/* The chain of an op whose rows are time slices, as it went in the last step; NULL where there is none. */
+/* The trace of an op whose rows are time slices, for the last step; NULL if it is no chain. */
 const struct chain_trace *step_chain(const struct step *s, i32 op, bool backward);
-/* What each slice of the op left at its end: floats of one row (0 = the op is no chain), out of and into row `row`. */
+/* The final state of each slice of the op: number of floats per row (0 = the op is no chain); copy out of and into row
+ * `row`. */
 i32 step_chain_state(const struct step *s, i32 op);
 void step_chain_save(const struct step *s, i32 op, i32 row, f32 *to);
 void step_chain_load(struct step *s, i32 op, i32 row, const f32 *from);
-/* Where fewer workers than devices run chains: the rows of each member by themselves, as they would be on a worker of their own,
- * so that spans say what a plan for more cores would take (simulate.h).  Slower; the bits are the same. */
+/* With fewer workers than devices: runs the rows of each member of a chain separately, as on a worker of its own, so that
+ * spans show the time of a plan for more cores (simulate.h). Slower; the bits are the same. */
 void step_apart(struct step *s, bool on);
 
 #endif

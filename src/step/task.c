@@ -21,7 +21,7 @@ static err use(struct planner *p, u32 buf, enum use_mode mode, i64 lo, i64 hi) {
     return build_use(&p->build, u);
 }
 
-/* The parameters that an op reads: its own and those it shares. */
+/* The parameters that an op reads: its own and shared ones. */
 static err use_weights(struct planner *p, const struct op *op, u32 buf, enum use_mode mode) {
     TRY(use(p, buf, mode, op->theta0, op->theta0 + op->ntheta));
     if (op->spec.share < 0) return 0;
@@ -46,7 +46,7 @@ static err use_act(struct planner *p, const u32 *table, i32 buf, enum use_mode m
     return buf < 0 ? 0 : use(p, table[buf], mode, b0, b1);
 }
 
-/* For time slices the kernels choose. */
+/* With time slices the kernels choose the execution mode. */
 bool op_has_how(const struct op *op) { return op->layer->team && !op_is_chain(op); }
 
 void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how) {
@@ -57,7 +57,7 @@ void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how) {
 static i64 first_grain(const struct planner *p, i32 row) { return row / p->grain; }
 static i64 last_grain(const struct planner *p, i32 row) { return ceil_div(row, p->grain); }
 
-/* A chunk continues from what the chunk before it kept, for any rows and steps. */
+/* A chunk continues from what the previous chunk saved. */
 static enum use_mode keeps(const struct planner *p, const struct task *t) {
     return task_is_chunk(t, p->net) ? USE_RW : USE_W;
 }
@@ -77,7 +77,7 @@ static struct reach reach_of(const struct planner *p, const struct task *t) {
     return (struct reach){t->box.b0, t->box.b1, crosses ? 0 : t->box.b0, crosses ? B : t->box.b1};
 }
 
-/* What a task of an op reads in both directions. */
+/* Uses of an op's task in both directions. */
 static err use_op(struct planner *p, const struct task *t, const struct reach *at) {
     const struct op *op = &p->net->op[t->op];
     TRY(use_weights(p, op, p->at->theta, USE_R));
@@ -157,7 +157,7 @@ static err uses_norm(struct planner *p, const struct task *t) {
     return use(p, p->at->norm, USE_W, t->lo / block, (t->hi + block - 1) / block);
 }
 
-/* The clip factor and the check for NaN need all of the norm and all of the loss. */
+/* The clip factor and the NaN check need the whole norm and loss. */
 static err uses_update(struct planner *p, const struct task *t) {
     const struct plan *g = p->plan;
     TRY(use(p, p->at->grad0, USE_R, t->lo, t->hi));

@@ -13,22 +13,22 @@
 #include "model/layer.h"
 #include "step/planner.h"
 
-#define CHUNK_S 4e-6 /* what a chunk costs besides its steps: a task, a kernel's first and last step, the other device's wait */
-#define RATE 0.3     /* of a device's multiply-add rate that few rows reach */
+#define CHUNK_S 4e-6 /* overhead of a chunk: a task, the first and last step of a kernel, the wait of the other device */
+#define RATE 0.3     /* share of the device's multiply-add rate reached with few rows */
 
 enum { CHUNKS_MOST = 256, CHUNK_STEPS = 4 };
 
 struct wave {
     i32 l0, l1;          /* ops */
     i32 width;           /* ops with a state */
-    i32 behind[NET_OPS]; /* chunks that an op of it is behind the first one, -1: before any op with a state */
-    i32 nth[NET_OPS];    /* which of the ops with a state it is, or comes after */
+    i32 behind[NET_OPS]; /* chunks between the start of the wave and that of this op; -1: an op before the first with a state */
+    i32 nth[NET_OPS];    /* index of the last op with a state up to this one */
 };
 
 static bool has_state(const struct op *op) { return op->end >= 0; }
 
-/* What op `l` reads of the wave: the op that is the most chunks behind; -1 = nothing.  An end state is there only after the last
- * chunk: *late. */
+/* The op of the wave that op `l` reads, the one most chunks behind if there are several; -1 = none. *late: l reads a final
+ * state, which exists only after the last chunk. */
 static i32 reads(const struct net *n, const struct wave *w, i32 l, bool *late) {
     i32 from = -1;
     for (i32 i = 0; i < n->op[l].layer->nin; i++)
@@ -41,7 +41,7 @@ static i32 reads(const struct net *n, const struct wave *w, i32 l, bool *late) {
     return from;
 }
 
-/* The wave that begins at op l0; it has no op (l1 = l0) where that one cannot be walked in parts. */
+/* The wave that starts at op l0; empty (l1 = l0) if that op cannot run in chunks. */
 static void wave_of(const struct net *n, i32 l0, struct wave *w) {
     *w = (struct wave){.l0 = l0, .l1 = l0};
     for (i32 l = l0; l < n->nop; l++) {
@@ -98,7 +98,7 @@ static err chunk(struct planner *p, const struct piece *c, const struct wave *w,
     return planner_op(p, t, c, w->nth[l] % p->wave.n);
 }
 
-/* By diagonals, so that a device that becomes free finds its next chunk ready. */
+/* Adds the tasks by diagonals, so that a device that becomes free finds its next chunk ready. */
 static err roll(struct planner *p, const struct piece *c, const struct wave *w) {
     for (i32 d = 0; d < p->chunks + w->width; d++)
         for (i32 l = w->l0; l < w->l1; l++) TRY(chunk(p, c, w, TASK_FWD, l, d - imax(0, w->behind[l])));
@@ -111,7 +111,7 @@ static err roll_back(struct planner *p, const struct piece *c, const struct wave
     return 0;
 }
 
-/* What is no wave is done by the first device along it. */
+/* Ops outside of waves run on the first device along the wave axis. */
 static err forward(struct planner *p, const struct piece *c) {
     struct wave w;
     for (i32 l = 0; l < p->net->nop; l = rolls(&w) ? w.l1 : l + 1) {

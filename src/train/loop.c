@@ -48,14 +48,14 @@ static i64 last_step(const struct train_job *j) { return j->until > 0 ? j->until
 
 struct progress {
     struct step *exec;
-    f64 begin;          /* clock at the begin of this run */
-    f64 start, since;   /* clock at its begin or last checkpoint, and of the present interval */
-    i64 counted;        /* losses in it */
+    f64 begin;          /* clock at the start of this run */
+    f64 start, since;   /* clock at the start or last checkpoint, and at the start of the current interval */
+    i64 counted;        /* losses in the interval */
     bool early;         /* the time limit is reached: an uninterrupted run does not report this event */
     f64 lr, norm, last_norm;
     f64 saved;          /* clock of the last checkpoint */
     bool whole_leg;     /* the last leg came to its end: validation is due */
-    i32 ask;            /* steps until ranks look around together */
+    i32 ask;            /* steps until ranks exchange their flags again */
 };
 
 static f64 mean_loss(const struct train_state *s) { return s->loss_count ? s->loss_sum / (f64)s->loss_count : (f64)NAN; }
@@ -240,13 +240,13 @@ static err save_last(const struct train_job *j, struct train_state *s, struct pr
  * that is often enough. */
 enum { SEEN_STOP = 1, SEEN_LATE = 2, SEEN_OLD = 4, SEEN_UNEVEN = 8, SEEN_BUSY = 16 };
 enum { ASK_MOST = 64, ASK_FASTER = 5, ASK_STEPS = 8 };
-#define ASK_S 0.25      /* a fifth of it while a checkpoint is in flight */
+#define ASK_S 0.25      /* seconds between exchanges; a fifth of it while a checkpoint is being written */
 #define ASK_SELDOM_S 2.0
 
 struct sight {
     u64 seen;
-    f64 seconds; /* of a step */
-    f64 row;     /* that a row costs; 0 = not known */
+    f64 seconds; /* seconds per step */
+    f64 row;     /* seconds per row; 0 = unknown */
 };
 
 /* Once every rank has written its part of the checkpoint, all ranks complete it together. */

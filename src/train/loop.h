@@ -28,7 +28,7 @@ enum train_place {
 };
 
 struct train_state {
-    i64 step;            /* optimiser steps done */
+    i64 step;            /* optimizer steps done */
     i64 place;           /* enum train_place; no part of a checkpoint */
     i64 best_step;
     f64 best;            /* lowest validation loss, INFINITY before the first */
@@ -37,7 +37,7 @@ struct train_state {
     i64 rollbacks;
     f64 seconds;         /* training time so far, over all resumptions */
     f64 train_loss;      /* mean between the last two validations */
-    f64 loss_sum;        /* of the steps since the last one, and of how many */
+    f64 loss_sum;        /* sum and number of training losses since the last validation */
     i64 loss_count;
     f64 step_seconds;    /* inside exec_step, this run: compared with the plan's prediction */
     i64 step_count;
@@ -50,7 +50,7 @@ struct train_state {
     f32 *ahead;          /* [ntheta], NULL until there was one */
 };
 
-enum train_saving { SAVING_NONE, SAVING_BUSY, SAVING_READY }; /* READY: this rank waits for the others */
+enum train_saving { SAVING_NONE, SAVING_BUSY, SAVING_READY }; /* READY: this rank has finished and waits for the others */
 
 struct train_job {
     struct step *exec;
@@ -90,8 +90,8 @@ struct train_job {
     void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */
     bool (*outgrown)(void *self, i64 step);                   /* after a validation: true if another layout is better */
     err (*relay)(void *self, struct step **exec); /* changes the layout: same weights; fill and inputs then use the new one */
-    /* For ranks: uneven: true if another split of the rows over ranks is faster, given the seconds per row of each rank; recut
-     * makes it. NULL: never. */
+    /* For ranks. uneven: true if another division of the rows is faster, given the seconds per row of each rank; recut
+     * applies it. NULL: fixed division. */
     bool (*uneven)(void *self, const f64 *row_seconds);
     err (*recut)(void *self, struct step **exec);
     /* Begins a checkpoint between two steps, on all ranks at once; with `last` also completes it. NULL: no checkpoints. saving()

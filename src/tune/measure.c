@@ -17,7 +17,7 @@ enum { ROUNDS_LEAST = 5, ROUNDS_MOST = 25, STEPS_LEAST = 4, ROWS_MOST = 384 };
 #define ENOUGH 4e-3     /* seconds per variant */
 #define SLOW_RATE 30e9  /* flops per second assumed by tune_cost: a low estimate */
 
-struct way {
+struct variant {
     const struct cell_kern *kern;
     struct cell_args box;
     f32 *dw, *dbias; /* NULL = forward only */
@@ -35,7 +35,7 @@ static i32 steps_of(const struct tune_shape *s) {
 
 f64 tune_cost(enum tune_kind kind, const struct tune_shape *s) {
     f64 one = step_flops(s) * steps_of(s) * (kind == TUNE_PRECISION ? 3 : 1) / SLOW_RATE;
-    return TUNE_WAYS * dmax(ENOUGH, (ROUNDS_LEAST + 1) * one);
+    return TUNE_VARIANTS * dmax(ENOUGH, (ROUNDS_LEAST + 1) * one);
 }
 
 /* Deterministic numbers between -scale and scale. */
@@ -47,7 +47,7 @@ static void fill(f32 *v, i64 n, f32 scale) {
     }
 }
 
-static err buffers(const struct tune_shape *s, bool backward, struct arena *a, struct way *w) {
+static err buffers(const struct tune_shape *s, bool backward, struct arena *a, struct variant *w) {
     i32 T = steps_of(s), B = rows_of(s), I = s->I, H = s->H, Hp = round_up(H, LANES), Ip = round_up(I, LANES);
     const struct cell_kern *k = w->kern;
     struct cell_args *b = &w->box;
@@ -79,7 +79,7 @@ static err buffers(const struct tune_shape *s, bool backward, struct arena *a, s
     return 0;
 }
 
-static f64 once(const struct way *w) {
+static f64 once(const struct variant *w) {
     const struct cell_args *b = &w->box;
     f64 t0 = clock_now();
     w->kern->fwd(b, 0, b->B, 0, b->T);
@@ -95,23 +95,23 @@ static int by_size(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-static void race(struct way *w, f64 seconds[TUNE_WAYS], f64 scale) {
+static void race(struct variant *w, f64 seconds[TUNE_VARIANTS], f64 scale) {
     f64 spent = 0;
     i32 n = 0;
-    for (i32 i = 0; i < TUNE_WAYS; i++) once(&w[i]); /* warm up pages, caches and clock frequency */
-    for (; n < ROUNDS_MOST && (n < ROUNDS_LEAST || spent < TUNE_WAYS * ENOUGH); n++)
-        for (i32 i = 0; i < TUNE_WAYS; i++) spent += w[i].seconds[n] = once(&w[i]);
-    for (i32 i = 0; i < TUNE_WAYS; i++) {
+    for (i32 i = 0; i < TUNE_VARIANTS; i++) once(&w[i]); /* warm up pages, caches and clock frequency */
+    for (; n < ROUNDS_MOST && (n < ROUNDS_LEAST || spent < TUNE_VARIANTS * ENOUGH); n++)
+        for (i32 i = 0; i < TUNE_VARIANTS; i++) spent += w[i].seconds[n] = once(&w[i]);
+    for (i32 i = 0; i < TUNE_VARIANTS; i++) {
         qsort(w[i].seconds, (size_t)n, sizeof w[i].seconds[0], by_size);
         seconds[i] = dmax(1e-9, w[i].seconds[n / 4] * scale);
     }
 }
 
-err tune_measure(const struct kern *k, enum tune_kind kind, const struct tune_shape *s, f64 seconds[TUNE_WAYS]) {
+err tune_measure(const struct kern *k, enum tune_kind kind, const struct tune_shape *s, f64 seconds[TUNE_VARIANTS]) {
     struct arena a = {0};
-    struct way *w = arena_new(&a, TUNE_WAYS * sizeof *w);
+    struct variant *w = arena_new(&a, TUNE_VARIANTS * sizeof *w);
     err e = w ? 0 : -E601;
-    for (i32 i = 0; i < TUNE_WAYS && e >= 0; i++) {
+    for (i32 i = 0; i < TUNE_VARIANTS && e >= 0; i++) {
         enum precision p = kind == TUNE_HOW ? s->precision : i ? PREC_BF16 : PREC_F32;
         w[i].kern = cell_at(k, s->cell, p);
         if (!w[i].kern) e = FAIL(E1, "the kernels %s have no cells to measure", k->name);

@@ -33,7 +33,7 @@ err tune_precision(struct wisdom *w, const struct kern *k, const struct tune_sha
 
 /* measure.c: seconds of each variant of a shape (lower quartiles of interleaved runs). Forward only for TUNE_HOW; forward,
  * backward and weight gradient for TUNE_PRECISION. May run fewer steps than T. */
-err tune_measure(const struct kern *k, enum tune_kind kind, const struct tune_shape *s, f64 seconds[TUNE_WAYS]);
+err tune_measure(const struct kern *k, enum tune_kind kind, const struct tune_shape *s, f64 seconds[TUNE_VARIANTS]);
 f64 tune_cost(enum tune_kind kind, const struct tune_shape *s); /* estimated duration of the measurement in seconds */
 
 #endif

@@ -18,11 +18,11 @@ enum { FILE_BYTES = 4 << 20, MOST = 1 << 30 };
 static const char HEAD[] = "# stretto wisdom ";
 
 static const char *const kinds[TUNE_NKIND] = {"how", "precision"};
-static const char *const ways[TUNE_NKIND][TUNE_WAYS] = {{"fold", "ahead"}, {"fp32", "bf16"}};
+static const char *const variants[TUNE_NKIND][TUNE_VARIANTS] = {{"fold", "ahead"}, {"fp32", "bf16"}};
 static const char *const cells[CELL_NKIND] = {"lstm", "gru", "rnn"};
 static const char *const precisions[PREC_N] = {"fp32", "bf16"};
 
-const char *tune_way_name(enum tune_kind kind, i32 way) { return ways[kind][way]; }
+const char *tune_variant_name(enum tune_kind kind, i32 variant) { return variants[kind][variant]; }
 
 /* --- a line to an entry --- */
 
@@ -115,9 +115,9 @@ static bool parse(const char *line, size_t n, struct tune_entry *e) {
     k->precision = (enum precision)precision;
     bool sizes = get_count(&w, "T", &k->T) && get_count(&w, "B", &k->B) && get_count(&w, "I", &k->I) &&
                  get_count(&w, "H", &k->H) && get_count(&w, "threads", &k->threads);
-    if (!sizes || !get_index(&w, "best", ways[kind], TUNE_WAYS, &e->best)) return false;
-    for (i32 i = 0; i < TUNE_WAYS; i++)
-        if (!get_seconds(&w, ways[kind][i], &e->seconds[i])) return false;
+    if (!sizes || !get_index(&w, "best", variants[kind], TUNE_VARIANTS, &e->best)) return false;
+    for (i32 i = 0; i < TUNE_VARIANTS; i++)
+        if (!get_seconds(&w, variants[kind][i], &e->seconds[i])) return false;
     word(&w, &len);
     return len == 0;
 }
@@ -134,8 +134,8 @@ void wisdom_line(const struct tune_entry *e, struct str *out) {
     const struct tune_key *k = &e->key;
     str_addf(out, "%s cpu=%s table=%s cell=%s", kinds[k->kind], k->cpu, k->table, cells[k->cell]);
     if (k->kind == TUNE_HOW) str_addf(out, " precision=%s", precisions[k->precision]);
-    str_addf(out, " T=%d B=%d I=%d H=%d threads=%d best=%s", k->T, k->B, k->I, k->H, k->threads, ways[k->kind][e->best]);
-    for (i32 i = 0; i < TUNE_WAYS; i++) put_seconds(ways[k->kind][i], e->seconds[i], out);
+    str_addf(out, " T=%d B=%d I=%d H=%d threads=%d best=%s", k->T, k->B, k->I, k->H, k->threads, variants[k->kind][e->best]);
+    for (i32 i = 0; i < TUNE_VARIANTS; i++) put_seconds(variants[k->kind][i], e->seconds[i], out);
 }
 
 void wisdom_print(const struct wisdom *w, struct str *out) {

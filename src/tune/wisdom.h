@@ -14,7 +14,7 @@
 #include "kern/kern.h"
 
 enum tune_kind { TUNE_HOW, TUNE_PRECISION, TUNE_NKIND };
-enum { WISDOM_VERSION = 1, WISDOM_CPU = 64, WISDOM_TABLE = 16, WISDOM_LINES = 4096, TUNE_WAYS = 2 };
+enum { WISDOM_VERSION = 1, WISDOM_CPU = 64, WISDOM_TABLE = 16, WISDOM_LINES = 4096, TUNE_VARIANTS = 2 };
 
 /* The key of a question. precision is 0 for TUNE_PRECISION. */
 struct tune_key {
@@ -29,7 +29,7 @@ struct tune_key {
 struct tune_entry {
     struct tune_key key;
     i32 best;
-    f64 seconds[TUNE_WAYS];
+    f64 seconds[TUNE_VARIANTS];
     bool fresh; /* measured by this process, not yet in the file */
 };
 
@@ -57,7 +57,7 @@ err wisdom_save(struct wisdom *w); /* E701, E702; no effect without a path */
 err wisdom_read(struct wisdom *w, const char *text, size_t n);
 void wisdom_print(const struct wisdom *w, struct str *out);
 void wisdom_line(const struct tune_entry *e, struct str *out); /* without the end of line */
-const char *tune_way_name(enum tune_kind kind, i32 way);       /* "fold" */
+const char *tune_variant_name(enum tune_kind kind, i32 variant); /* "fold" */
 
 /* `name` without spaces, then the processor's revision, since the name alone may be generic ("Processor") on cloud machines:
  * "Intel(R)_Xeon(R)_Processor/806f8". */

@@ -207,7 +207,7 @@ TEST(choice_and_mix_give_back_all_memory_when_any_is_refused) {
 TEST(a_signal_ends_the_choice_and_its_progress_ends_at_one) {
     struct series *s = made(400, false);
     volatile int stop = 0;
-    struct labour work = labour_of("choosing the base", NULL, &stop);
+    struct workload work = workload_start("choosing the base", NULL, &stop);
     struct base_spec r = {.L = 24, .H = 6, .ncol = 1, .train = 300, .valid = 360, .refit = true, .work = &work};
     struct base_spec c = {.L = 24, .H = 6, .ncol = 1, .season = 12, .train = 300, .valid = 360, .work = &work};
     struct base_spec m = {.L = 24, .H = 6, .ncol = 1, .season = 12, .train = 360, .work = &work};

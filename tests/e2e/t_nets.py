@@ -50,7 +50,7 @@ class Nets(Case):
         tensors = e2e.model(self.path("m.model"))[1]
         self.assertEqual(tensors["decoder.weight_ih_l0"][1], (128, 3))
         self.assertEqual(tensors["decoder.head.weight"][1], (3, 32))
-        self.assertIn("goes on from its own output", self.read("m.model.run/report.html").decode())
+        self.assertIn("continues from its own output", self.read("m.model.run/report.html").decode())
         for value in self.forecast():
             self.assertTrue(300 < value < 800, value)
         # the share of true values is part of training, alike on any number of threads, and nothing else
@@ -76,7 +76,7 @@ class Nets(Case):
     def test_precision(self):
         r, info = self.train()
         self.assertEqual(info["training"]["precision"], "fp32")
-        r = self.stretto("train", AIR, *QUICK, "--precision", "bf16", "-o", "b.model", status=None)
+        r = self.stretto("train", AIR, *QUICK, "--precision", "bf16", "--verbose", "-o", "b.model", status=None)
         if r.status == 2:  # a processor without bf16 products says so, and how to go on
             self.assertRegex(r.err, r"(?m)^error\[E103\] --precision: .*bf16.*\n  fix: .*--precision fp32$")
             return

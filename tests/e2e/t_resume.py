@@ -255,7 +255,7 @@ class ChangedData(Case):
                                   r"mean [0-9.]+, now [0-9.]+\n" % part)
             first, last = (int(word) for word in err.split("in lines ")[1].split(" (")[0].split(" to "))
             self.assertTrue(first <= line <= last < first + 16, err)
-            self.assertIn("training goes on with the data as they are", self.resume("--data-changed"))
+            self.assertIn("training continues with the data as they are", self.resume("--data-changed"))
 
     def test_cut(self):
         self.cut_run()
@@ -267,7 +267,7 @@ class ChangedData(Case):
             self.assertNotIn("--data-changed", err)
         self.put(self.lines[:140])
         self.assertIn("--data-changed", self.resume(status=3))
-        self.assertIn("there are 139 up to 1960-07: 5 fewer; training goes on", self.resume("--data-changed"))
+        self.assertIn("there are 139 up to 1960-07: 5 fewer; training continues", self.resume("--data-changed"))
         self.put(self.lines[:1] + self.lines[2:])
         self.assertIn("rows of the training or validation part were added, removed or shifted", self.resume("--data-changed", status=3))
 
@@ -293,7 +293,7 @@ class ChangedData(Case):
         self.assertRegex(err, r'column "Passengers" .*: 1 missing, now 0, mean [0-9.]+, now [0-9.]+\n')
         self.put(holes[:60] + [self.lines[60]] + holes[60:])
         self.assertRegex(self.resume(status=3), r'column "Passengers" .*: 1 missing, now 0, mean')
-        self.assertIn("training goes on", self.resume("--data-changed"))
+        self.assertIn("training continues", self.resume("--data-changed"))
 
     def test_run_of_an_earlier_version(self):
         self.cut_run()

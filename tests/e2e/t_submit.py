@@ -196,7 +196,7 @@ class Submit(Case):
         self.none_left()
         self.assertEqual(self.record(1)["phase"], "stopped")
         table = self.stretto("top", "m.model.run").out
-        self.assertIn("not running; stretto resume m.model.run goes on", table)
+        self.assertIn("not running; stretto resume m.model.run continues", table)
         os.environ.pop("STRETTO_FAULT")
         self.ends(self.submit("--ranks", "2"))
         self.is_whole(2)

@@ -285,7 +285,7 @@ TEST(a_training_in_slices_is_that_of_whole_windows) {
             size += fabs((f64)two.mean[i]);
         }
         if (!(off <= 2e-3 * size)) fail_msg("%s: forecasts differ by %.2e", models[m].decoder, off / size);
-        const f64 a = cut.t->course.point[cut.t->course.n - 1].valid, b = whole.t->course.point[whole.t->course.n - 1].valid;
+        const f64 a = cut.t->history.point[cut.t->history.n - 1].valid, b = whole.t->history.point[whole.t->history.n - 1].valid;
         if (!(fabs(a - b) <= 1e-3 * b)) fail_msg("%s: validation %.6g, %.6g", models[m].decoder, a, b);
         session_end(&cut);
         session_end(&whole);

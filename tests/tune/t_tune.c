@@ -119,7 +119,7 @@ TEST(tune_runs_every_real_kernel) {
         for (size_t i = 0; k && i < COUNT(shapes); i++)
             for (i32 kind = 0; kind < TUNE_NKIND; kind++) {
                 struct tune_shape s = shapes[i];
-                f64 seconds[TUNE_WAYS] = {0};
+                f64 seconds[TUNE_VARIANTS] = {0};
                 s.cell = (enum cell_kind)(i % CELL_NKIND);
                 if (kind == TUNE_PRECISION && !cell_at(k, s.cell, PREC_BF16)) continue;
                 T_OK(tune_measure(k, (enum tune_kind)kind, &s, seconds));

@@ -21,13 +21,13 @@ struct tracker {
     const struct forecaster *f;
     const struct series *s;
     const f32 *prior;   /* [BAND_BINS] shares */
-    i64 first, end;     /* rows with evidence */
-    i64 grid;           /* rows between origins that give evidence */
-    i32 room;           /* bins of a cell */
+    i64 first, end;     /* rows with scored targets */
+    i64 grid;           /* distance between origins that are scored */
+    i32 room;           /* bins per cell */
     u8 *n, *bin;        /* [end - first][ncol], [..][room] bins of the forecasts of that row */
-    i64 from, upto;     /* rows that count holds */
+    i64 from, upto;     /* range of rows in `count` */
     i32 *count;         /* [ncol][BAND_BINS] */
-    f32 *band;          /* [horizon][nband] of the row that is handed on */
+    f32 *band;          /* [horizon][nband] bands of the row that is output */
     forecast_row_fn *fn;
     void *self;
 };
@@ -61,7 +61,7 @@ static err on_evidence(void *self, const struct forecast_row *row) {
     return 0;
 }
 
-/* Adds the bins of a row to the counts, or takes them away. */
+/* Adds the bins of a row to the counts (sign 1) or subtracts them (-1). */
 static void count_row(struct tracker *t, i64 row, i32 sign) {
     const i32 ncol = t->s->ntarget;
     for (i32 c = 0; c < ncol; c++) {
@@ -75,7 +75,7 @@ static void move_to(struct tracker *t, i64 origin) {
     for (; t->from < lmin(origin - WINDOW, t->upto); t->from++) count_row(t, t->from, -1);
 }
 
-/* The score below which the share that the band promises lies, between the ends of its bin in proportion. */
+/* The score below which the promised share of the scores lies, interpolated linearly within its bin. */
 static f64 factor_of(const struct tracker *t, i32 col) {
     const struct forecast_spec *spec = &t->f->spec;
     const i32 *count = t->count + (i64)col * BAND_BINS;
@@ -115,7 +115,7 @@ static bool adapts(const struct forecaster *f, i32 ntarget) {
            f->spread[forecast_quantiles(f, ntarget)] >= 0;
 }
 
-/* Forecasts whose targets lie in the window of an origin of the set. */
+/* Scores the forecasts whose targets lie in the window before an origin of the set. */
 static err gather(struct tracker *t, const struct window_set *set, const struct resources *use) {
     const struct forecast_spec *spec = &t->f->spec;
     const i64 last = window_origin(set, window_origins(set) - 1), unseen = forecast_first_unseen(t->f, t->s);

@@ -8,20 +8,21 @@
 #include "learn/store/run.h"
 #include "step/balance.h"
 
-#define WORTH 0.03 /* of a step, that all moves together must save */
-#define PLAIN 0.2  /* of a step: for so much half of the looks are enough */
+#define WORTH 0.03 /* least gain of all moves together, as a share of a step */
+#define PLAIN 0.2  /* a gain of this share of a step needs half as many checks */
 #define COARSE 0.95
-/* At most a tenth of the grains at a time, so that a speed that was a mistake does little harm.  A gain has to show in several
- * looks, in twice as many after each move that takes an earlier one back: speeds that go up and down are not followed. */
+/* Moves at most a tenth of the micro-batches at a time, so that a wrong measurement does little harm. Several checks in a
+ * row must show a gain, and twice as many after each move that reverses an earlier one: the balance does not follow
+ * oscillating speeds. */
 enum { PART = 10, LOOKS = 2, LOOKS_MOST = 32, SHOWN = 16 };
 
 struct balance {
-    struct machine machine; /* of all ranks; weights of devices are their grains */
+    struct machine machine; /* machine of all ranks; the weight of a device is its number of micro-batches */
     char parallel[64];
     i32 n, all, moves; /* devices; grains */
-    i32 looks, agreed; /* that are needed before a small move; that are had */
+    i32 looks, agreed; /* checks in a row that a small move needs, and that agreed so far */
     i32 grains[MACHINE_DEVICES], wanted[MACHINE_DEVICES], before[MACHINE_DEVICES];
-    f64 seconds[MACHINE_DEVICES]; /* a row, as told last; 0 = not yet */
+    f64 seconds[MACHINE_DEVICES]; /* seconds per row of each device, last report; 0 = none yet */
     f64 gain;
 };
 
@@ -30,7 +31,7 @@ err balance_new(struct fit *t) {
     struct balance *b;
     balance_free(t);
     const struct slice_spec *cut = &t->f->spec.cut;
-    if (cut->slices > 1 && cut->course.slice_rounds > 0) return 0; /* what slices left lies with the rank that ran them */
+    if (cut->slices > 1 && cut->course.slice_rounds > 0) return 0; /* the rank that ran a slice stores its final state */
     if (!use->balance || !use->ranks || comm_size(use->comm) < 2) return 0;
     if (policy_delay(use->policy) > 0 || t->job->use.plan_text || store_used(use)) return 0;
     NEW(b, 1);
@@ -54,7 +55,7 @@ bool balance_uneven(void *fit, const f64 *row_seconds) {
     struct balance *b = t->balance;
     if (!b) return false;
     for (i32 d = 0; d < b->n; d++)
-        if (row_seconds[b->machine.device[d].rank] <= 0) return false; /* measured anew since the last move */
+        if (row_seconds[b->machine.device[d].rank] <= 0) return false; /* wait for a new measurement after each move */
     for (i32 d = 0; d < b->n; d++) b->seconds[d] = row_seconds[b->machine.device[d].rank];
     memcpy(b->wanted, b->grains, sizeof b->wanted);
     const i32 moved = balance_move(b->n, b->wanted, b->seconds, ceil_div(b->all, PART), WORTH);
@@ -69,7 +70,7 @@ static bool takes_back(const struct balance *b) {
     return false;
 }
 
-/* "11 5", of each rank; of many the least and the most. */
+/* "11 5": micro-batches of each rank; with many ranks the least and the most. */
 static void list(const struct balance *b, const i32 *grains, char *out, size_t size) {
     i32 of[COMM_RANKS] = {0}, ranks = 0, least = b->all, most = 0;
     size_t len = 0;
@@ -99,7 +100,7 @@ static f64 unlike(const struct balance *b) {
     return slow / fastest(b);
 }
 
-/* The ranks as they turned out to be: shares by grains, and rates for what the plan says of its time. */
+/* Sets the shares of the ranks by micro-batches and their rates by measurement, for the predicted time of the plan. */
 static void describe(struct balance *b, const struct machine *first) {
     for (i32 d = 0; d < b->n; d++) {
         const f64 speed = fastest(b) / b->seconds[d];
@@ -133,7 +134,7 @@ err balance_recut(void *fit, struct step **exec) {
     return 0;
 }
 
-/* Would twice as many grains be shared better? */
+/* True if twice as many micro-batches would give a better balance. */
 static bool too_coarse(const struct fit *t, f64 reached) {
     const struct balance *b = t->balance;
     const i32 B = t->step.engine.plan->B;

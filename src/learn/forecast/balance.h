@@ -1,8 +1,8 @@
-/* balance.h - ranks of unlike speed end their steps together: grains of the batch move while a fit goes on.
+/* balance.h - load balancing: moves micro-batches between ranks of different speed during a fit.
  *
- *     exec: seconds a row of each rank --loop: all are told--> plan/balance: grains --engine_recut--> plan and batches anew
+ *     exec: seconds per row of each rank --loop: allgather--> step/balance.h: micro-batches --engine_recut--> new plan, batches
  *
- * Only rows move, so the bits are those of any other cut.  Nothing of it is part of a checkpoint: a resumed run begins even. */
+ * Only rows move, so the bits do not change.  Checkpoints do not contain the division: a resumed run starts with equal shares. */
 #ifndef STRETTO_LEARN_FORECAST_BALANCE_H
 #define STRETTO_LEARN_FORECAST_BALANCE_H
 

@@ -21,13 +21,13 @@ static const f32 powers[] = {0, 0.5F, 1};
 struct residuals {
     const struct fit *t;
     const struct window_set *set;
-    i64 at;          /* index of the first origin of the set */
+    i64 at;          /* index of the first origin of the current set */
     i64 n;           /* origins of all sets */
     f32 *r;          /* [ntarget][horizon][n] in deviations of the series */
     f32 *deviation;  /* [ntarget][n] of the window; NaN = nothing seen */
     f32 *scratch;    /* [horizon][n] */
-    f64 model, base; /* sums of distances from the model and from the base, in the current set */
-    struct labour *work;
+    f64 model, base; /* sums of absolute errors of the model and of the base in the current set */
+    struct workload *work;
 };
 
 static err on_residual(void *self, const struct forecast_row *row) {
@@ -36,7 +36,7 @@ static err on_residual(void *self, const struct forecast_row *row) {
     const struct forecast_spec *spec = &d->t->f->spec;
     const f32 *around = spec->output->centre(row);
     const i64 at = d->at + (row->origin - d->set->first) / d->set->stride;
-    TRY(labour_done(d->work, 1));
+    TRY(workload_advance(d->work, 1));
     d->deviation[row->col * d->n + at] = row->seen ? row_deviation(d->t->f, s, row->origin, row->col) : (f32)NAN;
     for (i64 k = 0; k < spec->horizon; k++) {
         const f32 y = series_target(s, row->col, row->origin + k);
@@ -64,15 +64,15 @@ static f32 quantile(const f32 *v, i64 n, f64 q) {
     return i + 1 < n ? (f32)((f64)v[i] * (1 - part) + (f64)v[i + 1] * part) : v[n - 1];
 }
 
-/* Sorts residuals in place; returns how many were observed. */
+/* Sorts residuals in place; returns the number of residuals that are not NaN. */
 static i64 sorted(f32 *v, i64 n) {
     qsort(v, (size_t)n, sizeof *v, ascending);
     while (n > 0 && isnan(v[n - 1])) n--;
     return n;
 }
 
-/* The quantiles of one step from n sorted residuals, NaN from too few: nothing is known, which is not the same as no error.
- * The forecast is the median of its bands, so no quantile crosses it. */
+/* Quantiles of one step from n sorted residuals; NaN if n is too small, which means unknown, not zero error. The forecast
+ * is the median of its bands, so no quantile crosses it. */
 static void quantiles_of(const struct forecast_spec *spec, const f32 *v, i64 n, f32 *spread, i32 k) {
     for (i32 q = 0; q < spec->nband; q++) {
         const f64 level = spec->quantiles.v[q];
@@ -81,8 +81,8 @@ static void quantiles_of(const struct forecast_spec *spec, const f32 *v, i64 n, 
     }
 }
 
-/* Each step of a column by itself, r [horizon][n]; one of which too little was observed as all steps of the column together.
- * false: nothing is known of any. */
+/* Quantiles per step of a column, r [horizon][n]. A step with too few residuals gets those of all steps of the column.
+ * False if these are too few, too. */
 static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32 *spread) {
     bool whole = true;
     for (i32 k = 0; k < spec->horizon; k++) {
@@ -152,7 +152,7 @@ static f32 choose_power(struct residuals *d, f32 *spread) {
     return best;
 }
 
-/* Shares of the scores of calibration, all columns together, in each bin. */
+/* Share of the calibration scores of all columns in each bin. */
 static void fill_scores(const struct residuals *d, const f32 *spread, f32 power, f32 *share) {
     const struct forecast_spec *spec = &d->t->f->spec;
     const i64 h = spec->horizon, ends = (spec->nband - 1) * h;
@@ -171,8 +171,8 @@ static void fill_scores(const struct residuals *d, const f32 *spread, f32 power,
 
 /* ------------------------------------------------------------------ the rows ------------------------------------------------ */
 
-/* The mix was weighed on the validation rows too, and a ridge that was fitted again has seen them: residuals there are taken with
- * one that has not.  NULL: the base itself has not. */
+/* The base that residuals on training and validation rows are measured with. A mix was weighed on validation rows and a
+ * refitted ridge has seen them, so these are fitted again without them. NULL: use the base itself. */
 static err unseen_base(const struct fit *t, struct base **out) {
     const struct base_spec spec = forecast_base_spec(t, NULL);
     struct mix table;
@@ -181,8 +181,8 @@ static err unseen_base(const struct fit *t, struct base **out) {
     return t->f->has_mix ? base_mix(t->series, &spec, &table, out) : 0;
 }
 
-/* A base of the same kind from the first half of the training rows, and the first row after; the base itself and row 0 where
- * nothing was fitted.  No such base: NULL. */
+/* Fits a base of the same kind on the first half of the training rows; *from = the first row after it. The base itself and
+ * row 0 if it has no fitted parameters. NULL if the fit is impossible. */
 static struct base *half_base(const struct fit *t, i64 *from) {
     struct base_spec spec = forecast_base_spec(t, NULL);
     struct base *b = NULL, *own = t->f->base;
@@ -200,7 +200,7 @@ static struct base *half_base(const struct fit *t, i64 *from) {
     return e < 0 ? NULL : b;
 }
 
-/* About SPREAD_CELLS residuals at most, from origins of every phase of the season. */
+/* Chooses origins for at most about SPREAD_CELLS residuals, from every phase of the season. */
 static void thin(const struct fit *t, struct window_set *set) {
     const i64 cells = window_origins(set) * t->series->ntarget * t->f->spec.horizon;
     if (cells > SPREAD_CELLS) set->stride = (cells + SPREAD_CELLS - 1) / SPREAD_CELLS;
@@ -222,7 +222,7 @@ static err measure(struct residuals *d, const struct window_set *set, i64 at, i3
     return e;
 }
 
-/* Training rows first, in order of time. */
+/* Collects residuals in order of time: training rows first. */
 static err measure_all(struct residuals *d, const struct window_set *train, struct base *half, const struct window_set *valid,
                        struct base *fair) {
     const i64 before = half ? window_origins(train) : 0, ncol = d->t->series->ntarget, h = d->t->f->spec.horizon;
@@ -235,7 +235,7 @@ static err measure_all(struct residuals *d, const struct window_set *train, stru
     return 0;
 }
 
-/* Columns that end before the validation part, or lie in a gap there, have no bands. */
+/* Reports columns without bands: they end before the validation split, or have a gap there. */
 static void tell_bare(const struct fit *t, i32 bare, i32 first) {
     const struct series *s = t->series;
     if (bare > 0)
@@ -268,7 +268,7 @@ static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fa
     const i64 ncol = t->series->ntarget;
     thin(t, &valid);
     thin(t, &train);
-    struct labour work = labour_of("measuring the bands", t->job->use.events, forecast_stop(t));
+    struct workload work = workload_start("measuring the bands", t->job->use.events, forecast_stop(t));
     struct residuals d = {.t = t, .n = (half ? window_origins(&train) : 0) + window_origins(&valid), .work = &work};
     if (d.n < SPREAD_WINDOWS) {
         event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld origins to measure errors from, at least %d are needed",
@@ -281,7 +281,7 @@ static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fa
     if (e >= 0) e = mem_new((void **)&d.deviation, ncol * d.n, sizeof *d.deviation);
     if (e >= 0) e = measure_all(&d, &train, half, &valid, fair ? fair : t->f->base);
     if (e >= 0) e = spread_of(t, &d);
-    labour_end(&work);
+    workload_end(&work);
     mem_free(d.r);
     mem_free(d.deviation);
     mem_free(d.scratch);

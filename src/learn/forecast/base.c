@@ -1,4 +1,4 @@
-/* base.c - the base of a fit, and the ridge that its scores are compared with. */
+/* base.c - chooses and fits the base of a fit, and the ridge that scores are compared with. */
 #include <string.h>
 
 #include "learn/forecast/fit.h"
@@ -6,10 +6,11 @@
 i64 forecast_origins(const struct fit *t, const struct window_set *set) {
     const struct forecast_spec *s = &t->f->spec;
     i64 n = window_origins(set);
-    return n > 0 && s->decoder->every_step ? n + s->context - 1 : n; /* the steps of a tile are origins too */
+    return n > 0 && s->decoder->every_step ? n + s->context - 1 : n; /* with decoder.every_step the steps of a tile are
+                                                                      * origins, too */
 }
 
-struct base_spec forecast_base_spec(const struct fit *t, struct labour *work) {
+struct base_spec forecast_base_spec(const struct fit *t, struct workload *work) {
     const struct forecast_spec *s = &t->f->spec;
     const struct series *x = t->series;
     return (struct base_spec){.L = forecast_lags(s),
@@ -23,7 +24,7 @@ struct base_spec forecast_base_spec(const struct fit *t, struct labour *work) {
                               .work = work};
 }
 
-static err choose(struct fit *t, struct labour *work) {
+static err choose(struct fit *t, struct workload *work) {
     const char *name = t->f->spec.base;
     const struct series *x = t->series;
     struct base_spec spec = forecast_base_spec(t, work);
@@ -44,20 +45,20 @@ static err choose(struct fit *t, struct labour *work) {
 }
 
 err forecast_choose_base(struct fit *t) {
-    struct labour work = labour_of("choosing the base", t->job->use.events, forecast_stop(t));
+    struct workload work = workload_start("choosing the base", t->job->use.events, forecast_stop(t));
     const err e = choose(t, &work);
-    labour_end(&work);
+    workload_end(&work);
     return e;
 }
 
-/* The ridge row that stands beside every score, also in later evaluations; not needed when the base is a ridge itself. */
+/* Fits the ridge that is printed beside every score, also in later evaluations; not needed if the base is a ridge. */
 err forecast_ridge_row(struct fit *t) {
-    struct labour work = labour_of("fitting the ridge to compare with", t->job->use.events, forecast_stop(t));
+    struct workload work = workload_start("fitting the ridge to compare with", t->job->use.events, forecast_stop(t));
     struct base_spec spec = forecast_base_spec(t, &work);
     spec.calendar = false;
-    spec.refit = t->f->has_mix || t->f->spec.refit_all; /* the row to beat sees every row that the model sees */
+    spec.refit = t->f->has_mix || t->f->spec.refit_all; /* the ridge sees every row that the model sees */
     if (base_is_ridge(t->f->base) || forecast_origins(t, &t->set.train) < MIN_WINDOWS) return 0;
     err e = base_ridge(t->series, &spec, &t->f->ridge);
-    labour_end(&work);
-    return e == -E601 || e == -E806 ? e : 0; /* no complete window: no row */
+    workload_end(&work);
+    return e == -E601 || e == -E806 ? e : 0; /* no complete window: print no ridge */
 }

@@ -21,7 +21,7 @@ struct slice_place {
 struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r);
 /* Is this an input that places slices (length, after, before, first_slice)? */
 static inline bool slice_has_ids(const struct buf *buf) { return buf->role >= INPUT_LENGTH && buf->role <= INPUT_FIRST_SLICE; }
-/* Writes row r of such an input; false for any other. */
+/* Writes row r of such an input; returns false for any other input. */
 bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids);
 
 struct batch_slot {
@@ -33,7 +33,7 @@ struct batch_slot {
     f32 *base;              /* [windows][horizon] base forecasts, series units */
     i64 present;            /* target cells that are there */
     i64 batch;              /* number of the batch (tiles) */
-    i32 rows;               /* windows in use; the others repeat window 0 without targets */
+    i32 rows;               /* windows in use; the remaining rows repeat window 0 without targets */
 };
 
 struct batcher {
@@ -44,11 +44,11 @@ struct batcher {
     const struct base *base;      /* NULL = zero */
     const struct kern *kern;
     i32 B;
-    i32 row0, row1;               /* rows that are laid out; of others only the targets are counted (a rank's share) */
+    i32 row0, row1;               /* rows that are filled (a rank's share); of the others only targets are counted */
     i32 slices;                   /* of each window of the net, as rows; 1 = its rows are whole windows */
     struct batch_slot slot[2];
     struct arena arena;
-    err failed;                   /* of base_predict_rows on the filling thread */
+    err failed;                   /* failure of base_predict_rows on the filling thread */
     struct err_record why;
     /* training order */
     struct window_set set;
@@ -60,33 +60,33 @@ struct batcher {
     i64 nready;
 };
 
-/* net and shape: those of f, or of a stream. */
+/* net and shape: those of the forecaster, or of a stream. */
 err batcher_new(const struct forecaster *f, const struct net *net, const struct window_shape *shape, const struct series *s,
                 const struct kern *kern, i32 B, i32 nslot, struct batcher *out);
 void batcher_free(struct batcher *b);
-/* The failure of a fill, which may have run on another thread; 0 = none. */
+/* The failure of a fill, which may have run on the prefetch thread; 0 = none. */
 err batcher_failed(const struct batcher *b);
 
 static inline bool batch_ours(const struct batcher *b, i32 r) { return r >= b->row0 && r < b->row1; }
-/* Is row r of input i laid out here?  Those of this rank are; of all rows the targets, which are counted, and how slices follow
- * each other. */
+/* True if row r of input i is filled here: the rows of this rank. Targets, which are counted, and the inputs that link
+ * slices are filled for all rows. */
 bool batch_lays_out(const struct batcher *b, i32 i, i32 r);
 
-/* Lay out the windows whose origin[] and col[] were set in the slot, rows of them. */
+/* Fills the rows of the windows whose origin[] and col[] are set in the slot. */
 void batch_fill(struct batcher *b, i32 slot, i32 rows);
 
 /* The batch of step k in training order: a shuffle of the origins, all target columns of each. */
 void batch_fill_train(void *batcher, i64 k, i32 slot);
 
-/* Item w of batch k out of n, with spans: each window of a batch has a piece of the batch's span, and goes through it step by step.
- * *begins: it is at the first item of its piece. */
+/* Item w of batch k out of n, with spans: each window of a batch has a piece of the batch's span, and goes through it step by
+ * step.  *begins: it is at the first item of its piece. */
 i64 batch_in_span(const struct batcher *b, i64 n, i64 k, i32 w, bool *begins);
 
-/* Target cells that are there in the batch of step k: what present of its slot will be.  Fills nothing.  Of windows, of tiles. */
+/* Target cells of the batch of step k: the `present` that its slot will have. Fills nothing. For windows, and for tiles. */
 i64 batch_cells(const struct batcher *b, i64 k);
 i64 batch_cells_tiles(const struct batcher *b, i64 k);
 
-/* Rows i0..i0+B of a set in order, as many as there are; returns the rows filled. */
+/* Rows i0..i0+B of a set in order, or as many as remain; returns the rows filled. */
 i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0);
 
 /* --- decoder.every_step: steps.c --- */
@@ -99,10 +99,10 @@ i64 training_cells(const struct batcher *b, i64 k);
  * k. */
 void batch_fill_tiles(void *batcher, i64 k, i32 slot);
 
-/* Makes the base's forecasts from origins below n once, for all epochs, where they do not take too much room. */
+/* Computes the base forecasts of origins below n once, for all epochs, if they need little memory. */
 err batch_bases(struct batcher *b, i64 n);
 
-/* Rows first, first + 1, ... of the series, as many as the net has steps and the series rows; one row of the batch a column. */
+/* Fills rows first, first + 1, .. of the series: one time step each, one batch row per target column. */
 void batch_fill_walk(struct batcher *b, i32 slot, i64 first);
 
 #endif

@@ -1,4 +1,4 @@
-/* describe.c - the facts of a forecaster: for `info`, for the training record, for callers. */
+/* describe.c - the facts of a forecaster: for `info`, the training record and API callers. */
 #include <math.h>
 #include <stdio.h>
 

@@ -16,7 +16,7 @@
 #include "learn/forecast/ops.h"
 #include "learn/forecast/resolve.h"
 
-/* What training found out beside its options. */
+/* Results of the training that do not follow from its options. */
 #define FACTS(X)                                                                                                                 \
     X(spec.nband) X(shape.context) X(shape.horizon) X(shape.seg) X(shape.nseg) X(shape.out_seg) X(shape.nout) X(shape.mask)      \
     X(shape.calendar)
@@ -79,7 +79,7 @@ static struct js *features_json(const struct forecaster *f, bool ahead) {
     return list;
 }
 
-/* How a forecast follows from the rows before it. */
+/* The recipe: how another program computes a forecast from past rows. */
 static struct js *recipe_json(const struct forecaster *f) {
     struct js *o = js_object();
     const char *shift, *divisor;
@@ -150,7 +150,7 @@ static err collect(const struct forecaster *f, struct tens_list *list) {
     if (f->spread) TRY(tens_add(list, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, f->spread));
     if (f->spread && f->spread[n] >= 0) TRY(tens_add(list, "bands", DTYPE_F32, BAND_FACTS, 0, f->spread + n));
     TRY(tens_add(list, "scale.mase", DTYPE_F64, f->schema.ntarget, 0, f->mase));
-    /* a file needs a tensor: the scale of the columns is always there */
+    /* the file always has at least one tensor: the scale of the columns */
     TRY(tens_add(list, "scale.mean", DTYPE_F64, f->schema.ncol, 0, f->schema.mean));
     return tens_add(list, "scale.dev", DTYPE_F64, f->schema.ncol, 0, f->schema.dev);
 }
@@ -165,7 +165,7 @@ static err damaged(const char *path, const char *what) {
     return FAIL_AT(E901, NULL, "the model file that `stretto train` wrote", "%s: %s", path, what);
 }
 
-/* The spec follows from the options as it did in training. */
+/* Derives the spec from the options, as training did. */
 static err read_spec(const char *path, const struct js *o, const struct options *options, struct forecaster *f) {
     err e = spec_of(options, &f->spec);
     if (e < 0) return e == -E601 ? e : damaged(path, "its options do not fit together");
@@ -179,12 +179,12 @@ static err read_spec(const char *path, const struct js *o, const struct options 
     FACTS(X)
 #undef X
     if (f->spec.nband != 0 && f->spec.nband != nband) return damaged(path, "\"quantiles\" do not fit");
-    f->spec.slice_rank = 0; /* whole windows from here on */
+    f->spec.slice_rank = 0; /* the loaded model runs on whole windows */
     f->shape.scale = f->spec.scale;
     return 0;
 }
 
-/* What three floors below rely on, in one place: a file is not believed. */
+/* Checks all values that lower floors index or divide by: the file is untrusted input. */
 static const char *unsound(const struct forecaster *f) {
     const struct window_shape *p = &f->shape;
     const struct forecast_spec *s = &f->spec;
@@ -255,7 +255,7 @@ static err read_base(const char *path, const struct st_file *file, const char *t
     return base_read(text, t ? t->data : NULL, t ? tens_count(t) : 0, out);
 }
 
-/* The network is built again from the spec: a series without rows says how many columns and words there are. */
+/* Builds the network again from the spec. A series without rows holds the numbers of columns and words. */
 static err read_members(const char *path, const struct js *o, const struct st_file *file, struct forecaster *f) {
     i64 n = js_i64(js_get(o, "nmember"), -1);
     char prefix[24];

@@ -29,10 +29,10 @@ void forecast_free(struct model *m) {
     mem_free(f);
 }
 
-/* What this rank sends in a step, and what lines of embeddings saved of it. */
+/* Reports the bytes that this rank sends in a step, and what sparse rows of embeddings save of it. */
 static void sent_note(const struct fit *t) {
     const struct exec_sent s = exec_sent(step_exec(t->step.engine.exec));
-    const i64 parts = t->f->spec.accumulate; /* batches that make a step */
+    const i64 parts = t->f->spec.accumulate; /* batches per step */
     struct str text = {0};
     if (comm_size(t->job->use.comm) < 2 || s.steps == 0) return;
     text_bytes(parts * s.bytes / s.steps, &text);
@@ -48,10 +48,10 @@ static void sent_note(const struct fit *t) {
     str_free(&text);
 }
 
-/* What the report shows of the machine at work: the plan and the spans of the last steps. */
+/* Copies the plan and the task spans of the last steps, for the report. */
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
-    str_free(&f->model.plan_text); /* after healing all this comes a second time */
+    str_free(&f->model.plan_text); /* after a recovery this runs a second time */
     mem_free(f->model.span);
     f->model.span = NULL;
     TRY(slices_plan(t, &f->model.plan_text));
@@ -68,31 +68,31 @@ static err keep_trace(struct fit *t) {
     return slices_end(t);
 }
 
-/* The same training on all rows before the test part, for the steps that were best. */
+/* Trains again on all rows before the test split, for the number of steps that validated best. */
 static err refit(struct fit *t) {
-    if (!t->at.refitting) t->at.done = 0; /* else a resumed run goes on inside the refit */
+    if (!t->at.refitting) t->at.done = 0; /* a resumed run continues inside the refit */
     t->at.refitting = true;
     t->step.batch.set = windows_in(&t->f->spec, 0, t->job->split.validation);
     event_note(t->job->use.events, EVENT_NOTE, "refit on all rows before the test part: %lld steps",
                (long long)t->at.best_steps[0]);
     const err e = forecast_train_members(t);
     TRY(e);
-    TRY(slices_plan(t, &t->f->model.plan_text)); /* with the turns that it took */
+    TRY(slices_plan(t, &t->f->model.plan_text)); /* includes the changes of the number of slices */
     return e;
 }
 
-/* One rank weighs for all; where ranks may die each does, so that nothing is lost with the first. */
+/* One rank computes the guard for all. With elastic recovery each rank does, so that its death loses nothing. */
 static err weigh(struct fit *t) {
     const struct resources *use = &t->job->use;
     event_phase(use->events, "guard");
     if (comm_rank(use->comm) == 0 || use->heal) {
         TRY(forecast_guard(t));
-        TRY(forecast_spread(t)); /* before a refit: residuals of rows that the weights have not seen */
+        TRY(forecast_spread(t)); /* before a refit: residuals need rows that the weights have not seen */
     }
     return comm_broadcast_slow(use->comm, "weight", &t->f->weight, sizeof t->f->weight);
 }
 
-/* From where the run stands to its end: also in a run that goes on, after a checkpoint or without a rank that died. */
+/* Continues the fit from its current state to its end; a resumed run, or one that lost a rank, starts in the middle. */
 static err learn(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
     if (!t->step.prepared) {
@@ -115,7 +115,7 @@ static err learn(struct fit *t) {
     return e == 0 && t->job->use.heal ? comm_allgather(t->job->use.comm, "learnt", &here, sizeof here, all) : e;
 }
 
-/* For a recurrent part beside a base: windows to train it on, and to weigh it on. */
+/* True if the splits have too few windows to train a network on, or none to weigh it against the base. */
 static bool too_few(const struct fit *t) {
     return forecast_origins(t, &t->set.train) < MIN_WINDOWS || (t->f->spec.guard && window_origins(&t->set.valid_all) < 1);
 }

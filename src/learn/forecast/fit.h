@@ -65,10 +65,10 @@ enum { SPREAD_WINDOWS = 5 }; /* least number of origins for residual quantiles *
 
 /* Makes the net to train, cut into spec.cut.slices, and the net of f; both have the same parameter layout. */
 err training_net(struct fit *t);
-/* Makes the plan of the training and drops it: an impossible request fails here, before the base is chosen, which may take
+/* Makes the plan of the training and frees it: an impossible request fails here, before the base is chosen, which may take
  * minutes. */
 err forecast_try_plan(const struct fit *t);
-/* Builds t->step and what depends on the current ranks. Only engine.store in it is learned. */
+/* Builds t->step and everything else that depends on the current ranks. Of t->step only engine.store is trained. */
 err training_prepare(struct fit *t);
 void training_drop(struct fit *t);
 /* heal.c, after the death of a rank. forecast_regroup forms a new group of the surviving ranks: *loss = the ranks that died;
@@ -77,16 +77,16 @@ void training_drop(struct fit *t);
 err forecast_regroup(struct fit *t, struct comm_loss *loss);
 err forecast_heal(struct fit *t, const struct comm_loss *loss);
 
-/* members.c: trains the members that are not done, in order; 0, an error, or STOP_SIGNAL. */
+/* members.c: trains the remaining members in order. Returns 0, an error, or STOP_SIGNAL. */
 err forecast_train_members(struct fit *t);
 
 /* base.c: chooses the base by --base; fits the ridge forecast that is printed beside every score. */
 err forecast_choose_base(struct fit *t);
-struct base_spec forecast_base_spec(const struct fit *t, struct labour *work);
+struct base_spec forecast_base_spec(const struct fit *t, struct workload *work);
 err forecast_ridge_row(struct fit *t);
 i64 forecast_origins(const struct fit *t, const struct window_set *set); /* with decoder.every_step also the steps of a tile */
 
-/* windows.c: origins in [from, to) whose whole horizon ends before `to`; about VALID_ORIGINS of a set. */
+/* windows.c: origins in [from, to) whose whole horizon ends before `to`; a subset of about VALID_ORIGINS of them. */
 struct window_set windows_in(const struct forecast_spec *s, i64 from, i64 to);
 struct window_set windows_thinned(struct window_set w, i64 season);
 
@@ -102,10 +102,10 @@ err forecast_guard(struct fit *t);
 /* bands.c: computes the residual quantiles of the bands. */
 err forecast_spread(struct fit *t);
 
-/* state.c: reads back all state that the rest of the run depends on. forecast_resume_point sets where to begin, the same on all
- * ranks; forecast_restore, called before each member, fills the state of the interrupted one. */
+/* state.c: reads the state that the rest of the run needs. forecast_resume_point sets where to continue, equal on all
+ * ranks; forecast_restore, called before each member, restores the interrupted one. */
 err forecast_resume_point(struct fit *t);
-/* Broadcasts the content of a checkpoint from rank `root`, with the weights of the `held` members that are done. */
+/* Broadcasts the contents of a checkpoint from rank `root`, with the weights of the `held` finished members. */
 err forecast_share_state(struct fit *t, i32 root, i64 held);
 err forecast_restore(struct fit *t, i32 member, struct train_state *s);
 

@@ -29,13 +29,13 @@ enum { CALENDAR_AUTO, CALENDAR_YES, CALENDAR_NO }; /* in the order of the words 
 
 /* Time slices of a fit. */
 struct slice_spec {
-    i32 slices;                 /* of the context in training alone, side by side (P); 0 or 1 = whole */
-    i32 least;                  /* training may lower slices to this; = slices: it may not */
-    i32 rank_most;              /* training may raise the option slice_rank to this; = slice_rank: it may not */
-    struct chain_course course; /* of the rounds over them */
+    i32 slices;                 /* time slices of the context during training (P); 0 or 1 = none */
+    i32 least;                  /* training may lower `slices` to this; = slices: fixed */
+    i32 rank_most;              /* training may raise the option slice_rank to this; = slice_rank: fixed */
+    struct chain_course course; /* how the rounds over them run */
 };
 
-/* What to learn and how; filled by api from the options.  Plain values only. */
+/* What to learn and how, derived from the options; plain values only. */
 struct forecast_spec {
     /* The options by name (base/option_structs.h): horizon, context, segment (0 = one row at a time), batch (origins per step),
      * steps (0 = from epochs), stride (rows between scored origins), .. */
@@ -67,12 +67,12 @@ struct forecast_spec {
 #include "base/option_members.h"
         };
     };
-    /* What follows from others. */
+    /* Derived from the options above. */
     const struct head *decoder;     /* --decoder and --loss-steps: how forecasts follow from the recurrent layers */
     const struct head_output *output; /* --head: what a forecast value is made of */
     struct slice_spec cut;          /* slices of the context in training */
     i32 nquantile;                  /* outputs that are quantiles; 0 = one output */
-    i32 nband;                      /* quantiles to forecast (of the head, or of validation residuals); 0 = none are known */
+    i32 nband;                      /* quantiles that are forecast (by the head, or from validation residuals); 0 = none */
 };
 
 /* What the data must look like for the model, and how its values were scaled. */
@@ -94,13 +94,13 @@ struct forecaster {
     struct forecast_spec spec;
     struct schema schema;
     struct window_shape shape;
-    struct net net;                 /* over whole windows; nop 0 = no recurrent part */
+    struct net net;                 /* over whole windows; nop 0 = no network */
     i32 nmember;
     f32 *theta[MEMBERS_MAX];        /* [ntheta] best weights of each member */
     struct base *base;
-    struct base *ridge;             /* the row to beat when the base is no ridge itself; NULL = too few windows for one */
-    f64 *mase;                      /* [ntarget] what MASE divides by: rows before the test part */
-    i64 seen_rows;                  /* rows from the start of the file in which the model has seen targets */
+    struct base *ridge;             /* ridge forecast to compare with, if the base is no ridge; NULL = too few windows */
+    f64 *mase;                      /* [ntarget] denominator of MASE, from the records before the test split */
+    i64 seen_rows;                  /* rows from the start of the file whose targets training has used */
     i64 seen_from, seen_time;       /* first and last time of those rows; INT64_MIN = not known, or rows without times */
     struct guard guard;
     f64 weight;                     /* a: share of the correction that is used, 0..1 */
@@ -112,12 +112,12 @@ struct forecaster {
     struct mix mix;                 /* base mix */
     bool has_choice, has_mix, has_guard;
     i64 steps_done;
-    f64 step_predicted, step_measured; /* seconds of a training step: the plan's cost, and what it took */
-    struct slice_record *slices;    /* what time slices came to in training; NULL = it was read from a file */
+    f64 step_predicted, step_measured; /* seconds of a training step: by the plan's cost model, and measured */
+    struct slice_record *slices;    /* statistics of time slices in training; NULL = loaded from a file */
 };
 
 static inline i64 forecast_quantiles(const struct forecaster *f, i32 ntarget) {
-    return (i64)ntarget * f->spec.nband * f->spec.horizon; /* floats of spread, without the facts behind */
+    return (i64)ntarget * f->spec.nband * f->spec.horizon; /* floats of spread, without the BAND_FACTS after them */
 }
 
 static inline struct forecaster *forecaster_in(const struct model *m) { return (struct forecaster *)(uintptr_t)m; }
@@ -125,23 +125,24 @@ static inline struct forecaster *forecaster_in(const struct model *m) { return (
 /* Steps of the recurrent layers over a window. */
 static inline i32 forecast_steps(const struct forecast_spec *s) { return ceil_div(s->context, imax(1, s->segment)); }
 
-/* Windows of an epoch when training may use rows [0, rows): every origin, or tiles of a context where every step has its loss. */
+/* Windows of an epoch if training may use rows [0, rows): one per origin, or tiles of a context with decoder.every_step. */
 i64 forecast_epoch(const struct forecast_spec *spec, i64 rows);
 
-/* Windows that a step takes out of `windows`, after --accumulate, and the rows that these are with one row per target column and
- * slice.  E601 where that is more than can be counted. */
+/* Windows that a step uses of `windows`, after --accumulate, and its rows: one per window, target column and slice. E601 if
+ * the number overflows. */
 err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 *nwin, i32 *B);
 
-/* E103 with the way out when the kernels have no products of the spec's precision. */
+/* E103 if the kernels have no products in the spec's precision; the fix names one that they have. */
 err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k);
 
-/* Fits a scaled series.  Returns 0, a failure, or STOP_SIGNAL after a checkpoint was written (*out stays NULL). */
+/* Fits a scaled series. Returns 0, a failure, or STOP_SIGNAL after it has written a checkpoint (*out stays NULL). */
 err forecast_fit(const struct learn_job *job, struct model **out);
 void forecast_free(struct model *m); /* the forecaster; NULL is fine */
-/* After comm_recover, of a rank whose fit is over: others may still be in theirs, and ask how far all have come. */
+/* Called after comm_recover on a rank whose fit is over: joins the exchange in which the other ranks compare their progress. */
 err forecast_healed(struct comm *c);
 
-/* E301 with the numbers that would work when the split leaves no window for training; folds: of the test part, 1 = whole. */
+/* E301 if the split leaves no window to train on; the fix has numbers that would work. folds: of the test split, 1 = one
+ * fold. */
 err forecast_check_length(const struct split *split, const struct forecast_spec *spec, i32 folds);
 
 /* --- forecasts of many windows, streamed --- */
@@ -157,8 +158,8 @@ struct forecast_row {
 };
 typedef err forecast_row_fn(void *self, const struct forecast_row *row);
 
-/* Forecast every window of the set, all target columns, in order of origin then column.  With decoder.every_step this is one walk
- * over the rows, from a context before the first origin on.  Bands follow the recent coverage (adapt.c). */
+/* Forecasts every window of the set, all target columns, in order of origin, then column. With decoder.every_step this is
+ * one pass over the rows that starts a context before the first origin. Bands adapt to the recent coverage (adapt.c). */
 err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
                      const struct resources *use, forecast_row_fn *fn, void *self);
 
@@ -177,7 +178,7 @@ enum { SCORE_ROWS = 5, SCORE_SAMPLES = 4 };
 enum score_row_id { SCORE_MODEL, SCORE_BASE, SCORE_NAIVE, SCORE_SNAIVE, SCORE_RIDGE };
 
 struct forecast_scores {
-    struct metrics *row[SCORE_ROWS];  /* NULL = no such row (snaive without season, base that is a naive row) */
+    struct metrics *row[SCORE_ROWS];  /* NULL = no such row (snaive without a season, or a base that is itself a naive rule) */
     char name[SCORE_ROWS][32];        /* "model", "snaive (12)" */
     i64 windows;
     i32 horizon, nband;
@@ -186,48 +187,50 @@ struct forecast_scores {
     struct arena arena;
 };
 
-/* Score the windows of a set: the model beside base, naive, snaive and ridge. */
+/* Scores the windows of a set: the model beside base, naive, snaive and ridge. */
 err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
                    struct forecast_scores *out);
 void forecast_scores_free(struct forecast_scores *s);
-/* Error that skill is measured in, of all columns and steps (step -1) or one: MAE, or for loss mse RMSE (original units) or
- * MSE. */
+/* The error that skill is computed from, over all columns and either all steps (step -1) or one: MAE; RMSE (original units)
+ * or MSE for --loss mse. */
 f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original);
-/* The best of the naive rows naive, snaive, ridge; -1 = none could be scored. */
+/* The best of naive, snaive and ridge; -1 = none has a score. */
 i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original);
 
 /* --- inside this folder --- */
-/* run.c: forecast_windows() with the bands of calibration. */
+/* run.c: forecast_windows() with the bands of calibration, without adaptation. */
 err forecast_rows_of(const struct forecaster *f, const struct series *s, const struct window_set *set,
                      const struct resources *use, forecast_row_fn *fn, void *self);
 /* adapt.c: the bin of a target y outside (above 1) or inside (up to 1) a band around the forecast; -1 = nothing to score. */
 i32 forecast_bin(f32 y, f32 mean, f32 low, f32 high);
-/* First row behind those of the training; 0 if all rows lie before them, nrow if none lies behind. */
+/* First row after those that training has seen; 0 if all rows lie before them, nrow if no row lies after them. */
 i64 forecast_first_unseen(const struct forecaster *f, const struct series *s);
-/* Rows between origins, about so many, with which they come to every phase of the season. */
+/* A distance between origins near the given one, such that origins reach every phase of the season. */
 i64 forecast_stride(i64 about, i64 season);
 static inline bool base_is_ridge(const struct base *b) { return b && b->npart == 1 && b->part[0].kind == BASE_RIDGE; }
-/* Lags of a ridge: the context, or STREAM_LAGS of one that a state is carried through. */
+/* Lags of the ridge: the context, or STREAM_LAGS with decoder.every_step. */
 enum { STREAM_LAGS = 336 };
 static inline i32 forecast_lags(const struct forecast_spec *s) {
     return s->decoder->every_step ? imin(s->context, STREAM_LAGS) : s->context;
 }
-/* Over whole windows, or as spec->cut.slices says over slices of them, with the same parameters in the same places. */
+/* Makes the net over whole windows, or over spec->cut.slices slices of them; both have the same parameter layout. */
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);
-/* All its layers go forwards and hand on the state of their cell; ends that are kept (--slice-rounds) are those of tiles. */
+/* True if time slices are possible. States that --slice-rounds stores belong to tiles, so windows that overlap have none. */
 bool forecast_can_slice(const struct forecast_spec *spec);
-/* The same parameters for a head with every_step, run over shape->nseg rows at a time: states come in as "state.0", ... */
+/* Makes the net of a head with every_step over shape->nseg rows at a time, with the same parameters; states are the inputs
+ * "state.0", .. */
 err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
                         struct net *out);
-/* Looks into the rows before the test part alone, [0, rows): what is missing later is not known in training. */
+/* Describes the columns from rows [0, rows), which precede the test split: training must not know what is missing later. */
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64 rows, struct window_shape *out);
 err schema_of(const struct series *s, struct schema *out);
 void schema_free(struct schema *c);
-/* Words that first come after the training rows become "missing", with a warning a column: nothing was learnt of them. */
+/* Words that first occur after the training rows become "missing", with a warning for each column: training has not seen
+ * them. */
 void schema_limit_words(struct series *s, i64 train, const struct events *to);
-/* Check that a series that was scaled has the columns and the scale of the schema: E903. */
+/* Checks that a scaled series has the columns and the scale of the schema: E903. */
 err schema_fits(const struct schema *c, const struct series *s);
-/* Check that a series fits the schema (E903) and apply its scale and vocabularies; words that are in none are warned of. */
+/* Checks that a series fits the schema (E903) and applies scale and vocabularies; warns of unknown words. */
 err schema_apply(const struct schema *c, struct series *s, const struct events *to);
 
 #endif

@@ -1,17 +1,17 @@
-/* guard.c - what the recurrent part earned on validation: its weight. */
+/* guard.c - computes the weight of the network's correction from its gain on the validation split. */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "learn/forecast/fit.h"
 
-/* Mean training losses of every validation origin, all columns together. */
+/* Mean training loss at every validation origin, over all columns. */
 struct losses {
     const struct fit *t;
-    f64 *base, *both;  /* [n] sums, then means; NaN where nothing can be scored */
+    f64 *base, *both;  /* [n] sums, then means; NaN = no target */
     i64 *cells;
     i64 n;
-    struct labour *work;
+    struct workload *work;
 };
 
 static err on_loss_row(void *self, const struct forecast_row *row) {
@@ -20,7 +20,7 @@ static err on_loss_row(void *self, const struct forecast_row *row) {
     const struct forecast_spec *spec = &d->t->f->spec;
     bool squared = strcmp(spec->loss, "mse") == 0;
     i64 at = row->origin - d->t->set.valid_all.first;
-    TRY(labour_done(d->work, 1));
+    TRY(workload_advance(d->work, 1));
     if (row->seen == 0) return 0;
     for (i32 i = 0; i < spec->horizon; i++) {
         f64 y = (f64)series_target(s, row->col, row->origin + i);
@@ -51,11 +51,11 @@ err forecast_guard(struct fit *t) {
     struct forecaster *f = t->f;
     f->weight = 1;
     if (!f->spec.guard || !f->base) return 0;
-    struct labour work = labour_of("weighing the recurrent part", t->job->use.events, forecast_stop(t));
+    struct workload work = workload_start("weighing the recurrent part", t->job->use.events, forecast_stop(t));
     struct losses d = {.t = t, .n = window_origins(&t->set.valid_all), .work = &work};
     work.all = (f64)d.n * t->series->ntarget;
     err e = measure(t, &d);
-    labour_end(&work);
+    workload_end(&work);
     mem_free(d.base);
     mem_free(d.both);
     mem_free(d.cells);

@@ -31,6 +31,6 @@ enum input_role {
 
 /* Declares input `role` of T steps and F features; the name of a role with several items ends in ".item". */
 err forecast_input(struct net *n, enum input_role role, i32 item, i32 T, i32 F, i32 *out);
-i32 forecast_find_input(const struct net *n, enum input_role role); /* the first of its items; -1 = none */
+i32 forecast_find_input(const struct net *n, enum input_role role); /* the first buffer of this role; -1 = none */
 
 #endif

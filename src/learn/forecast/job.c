@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------ before the fit ------------------------------------------ */
 
-/* What a rank measured for itself becomes what rank 0 measured. */
+/* Replaces what each rank measured (--precision auto) by the choice of rank 0. */
 static err same_answers(struct learn_job *job) {
     static const struct opt_from from = {.rank = OPT_RANK_PRESET, .origin = "as rank 0 measured"};
     struct forecast_spec *spec = job->spec;
@@ -21,7 +21,7 @@ static err same_answers(struct learn_job *job) {
     return opt_set_id(job->o, OPT_precision, told == PREC_BF16 ? "bf16" : "fp32", &from);
 }
 
-/* --season auto: by the sampling interval, else by the rows that no default split tests on. */
+/* --season auto: from the sampling interval, or else from the rows that precede every default test split. */
 static err resolve_season(struct options *o, struct series *s) {
     char text[32];
     struct split p = {.validation = series_end(s) * 3 / 5};
@@ -56,12 +56,13 @@ static i32 slices_of_plan(const char *text) {
     return str_to_i64(at, strcspn(at, " \n"), &n) && n > 0 && n <= SLICES_MAX ? (i32)n : 0;
 }
 
-/* A plan that was saved by `stretto plan --save` says how many slices there are. */
+/* Takes the number of slices from a saved plan. */
 static err slices_by_plan(const struct learn_job *job) {
     struct forecast_spec *spec = job->spec;
     if (!job->use.plan_text) return 0;
     i32 slices = slices_of_plan(job->use.plan_text);
-    if (spec->cut.slices > 1 || slices < 2 || !forecast_can_slice(spec)) return 0; /* else the plan is compared, line by line */
+    /* otherwise plan_parse compares the plan with the net */
+    if (spec->cut.slices > 1 || slices < 2 || !forecast_can_slice(spec)) return 0;
     if (slices > forecast_steps(spec))
         return FAIL_AT(E402, job->use.plan_path, "stretto plan --save FILE   (writes a plan that fits)",
                        "%d time slices out of a context of %d steps", slices, forecast_steps(spec));
@@ -88,8 +89,8 @@ static i32 shares_of(const struct forecast_spec *spec, i32 rows, i32 slices) {
     return slice_grains(rows / spec->cut.slices * slices);
 }
 
-/* Slices are dealt out in tiles of rows; every rank has to have one, whatever `auto` chose: that it chose by the data alone is
- * what makes the bits those of one rank. */
+/* E401 if the time slices form fewer groups of rows than there are ranks. `auto` chooses the number of slices from the data
+ * alone, not from the ranks: that makes the bits equal for any number of ranks. */
 err forecast_job_ranks(const struct learn_job *job, i32 size) {
     const struct forecast_spec *spec = job->spec;
     char fix[80];
@@ -111,7 +112,7 @@ err forecast_job_ranks(const struct learn_job *job, i32 size) {
 
 /* ------------------------------------------------------------------ folds --------------------------------------------------- */
 
-/* The rows that folds share: those of the test part, where --test does not say which as many as the folds need. */
+/* Rows of all folds together: the test split if --test is set, otherwise as many as the folds need. */
 static void fold_rows(struct learn_job *job, i32 n, i64 *from, i64 *rows) {
     const struct forecast_spec *spec = job->spec;
     struct split *p = &job->split;
@@ -137,15 +138,15 @@ err forecast_job_folds(struct learn_job *job, i32 n, bool refit_each, i64 *borde
     TRY(series_set_marks(d, job->o, to));
     fold_rows(job, n, &from, &rows);
     const i64 before = job->split.validation - job->split.train + spec->context + spec->horizon, all = job->split.test;
-    const i64 fit = lmax(1, lmin(rows, all - before) / spec->horizon); /* folds that leave a window to train on */
+    const i64 fit = lmax(1, lmin(rows, all - before) / spec->horizon); /* most folds that leave a window to train on */
     snprintf(fix, sizeof fix, "--folds %lld --test %lld", (long long)fit, (long long)fit * spec->horizon);
     if (before + (i64)n * spec->horizon <= all) snprintf(fix, sizeof fix, "--test %lld", (long long)n * spec->horizon);
     if (rows / n < spec->horizon)
         return FAIL_AT(E301, NULL, fix, "%d folds of a horizon of %d need %lld test rows, there are %lld", n, spec->horizon,
                        (long long)n * spec->horizon, (long long)rows);
-    TRY(forecast_check_length(&job->split, spec, n)); /* the first fold has the fewest rows to train on: maybe fewer than none */
+    TRY(forecast_check_length(&job->split, spec, n)); /* the first fold has the fewest training rows */
     resolve_notes(job->o, d->s, &job->split, to);
-    if (!refit_each) schema_limit_words(d->s, job->split.train, to); /* else later folds learn more of them */
+    if (!refit_each) schema_limit_words(d->s, job->split.train, to); /* with a refit per fold, later folds learn more words */
     for (i32 k = 0; k <= n; k++) border[k] = from + rows * k / n;
     return series_set_scale(d, job->split.train);
 }

@@ -1,20 +1,20 @@
-/* net.c - the layers of a forecaster.
+/* net.c - builds the network of a forecaster.
  *
  *   last:    x [n][B][I] -front-> -lstm.0..-> decode [m][B][H] -norm, dropout, head-> [m][B][w*Q] -loss      head/: front, decode
  *   steps:   x [n][B][I] ------------------lstm.0..------------------(+ future)-> [n][B][H] -dropout-head-> [n][B][h*Q] -loss
  *
- *   with a projection lstm.0 is the layer `projected`, and H what it hands on
- *   both ways, each layer:  x -turn-> lstm.0.reverse -back-+
- *                           x ------> lstm.0 --------------+-both-> [n][B][2H]      the end: both states side by side
+ *   --projection: lstm.0 is the layer `projected`, and H is the projected width
+ *   --bidirectional:  x -reverse-> lstm.0.reverse -reverse-+
+ *                     x ---------> lstm.0 -----------------+-concat-> [n][B][2H]      final state: both states concatenated
  *
- *   In training the context may be cut into slices, which are rows of the batch: n = ceil(steps / slices), "length" says how many
- *   of a row count, "after" which row it goes on from.  What stands behind the end of a window then does so behind every row, and
- *   only the rows of the last slices have targets.
- *   Read from its end, a window is the same slices, each turned round, which go on from each other the other way: "before".  That
- *   way ends in the row of the first slice, which "first_slice" tells the row with the targets.
+ *   In training the context may be cut into time slices, which are rows of the batch: n = ceil(steps / slices).  Input
+ *   "length" is the number of steps of each row, "after" the row whose final state it starts from.  All rows pass
+ *   through the layers behind the recurrent ones, but only rows of last slices have targets.
+ *   The backward direction reverses each slice; "before" is the row whose final state it starts from.  It ends in the row of the
+ *   first slice; "first_slice" holds the number of that row for each row with targets.
  *
- *   steps (decoder.every_step): a forecast at every row, the state runs on.  Where forecasts are made, n rows are a chunk of
- *   a walk over the series: "state.k" is what layer k left behind after the last one.
+ *   steps (decoder.every_step): a forecast at every row, with a state that is carried on.  For forecasts, n rows are a chunk
+ *   of one pass over the series, and input "state.k" is the final state of layer k after the previous chunk.
  *
  * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, before, first_slice,
  * state.0, ...
@@ -44,7 +44,7 @@ i64 forecast_epoch(const struct forecast_spec *spec, i64 rows) {
     return spec->decoder->every_step ? lmin(origins, lmax(0, rows - spec->horizon) / spec->context) : origins;
 }
 
-/* Segments: rows per input of the cell, and the output cut the same way. */
+/* Segments: rows of the series that one step of the cell reads; the output is cut into segments of the same length. */
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64 rows, struct window_shape *out) {
     i32 seg = imax(1, spec->segment);
     *out = (struct window_shape){.context = spec->context,
@@ -101,7 +101,7 @@ static err categories(struct net *n, const struct window_shape *p, const struct 
     return 0;
 }
 
-/* One recurrent op of layer k that reads in[0] (and goes on from in[1..3], -1 = not); returns its number. */
+/* Adds a recurrent op of layer k that reads in[0] (in[1..3]: initial state and slice inputs, -1 = none). Returns its number. */
 static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool reverse, const i32 in[4], i32 *out) {
     struct op_spec s = head_op(n, spec->projection > 0 ? "projected" : "recurrent");
     for (i32 i = 0; i < 4; i++) s.in[i] = in[i];
@@ -116,11 +116,12 @@ static err drop_between(struct net *n, const struct forecast_spec *spec, i32 k, 
     return head_chain(n, head_op(n, "dropout"), name, x);
 }
 
-/* Slices as rows: how long each is, which one it goes on from; read from the end: which one then, and where that ends. */
+/* The inputs that link time slices (input.h). */
 struct cut {
     i32 length, after, before, first; /* buffers, -1 = none */
 };
 
+/* Declares them for `steps` steps in P slices; before and first only if a backward direction reads them. */
 static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
     *out = (struct cut){-1, -1, -1, -1};
     if (steps % P != 0) TRY(forecast_input(n, INPUT_LENGTH, 0, 1, 1, &out->length));
@@ -130,7 +131,7 @@ static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
     return forecast_input(n, INPUT_FIRST_SLICE, 0, 1, 1, &out->first);
 }
 
-/* x, each row with its steps turned round. */
+/* Reverses the time steps of each row of x. */
 static err turned(struct net *n, const char *what, i32 k, i32 x, i32 length, i32 *out) {
     struct op_spec turn = head_op(n, "reverse");
     turn.in[0] = x;
@@ -139,7 +140,7 @@ static err turned(struct net *n, const char *what, i32 k, i32 x, i32 length, i32
     return net_op(n, &turn, out);
 }
 
-/* Layer k in both directions: the two ops, and their outputs side by side unless it is the top. */
+/* Adds layer k in both directions: two ops; joins their outputs, except in the top layer. */
 static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, const struct cut *cut, i32 *x, i32 dir[2]) {
     char name[24];
     i32 t, back;
@@ -153,8 +154,8 @@ static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, con
     return head_beside(n, name, n->op[back].out, x);
 }
 
-/* The stack of recurrent layers over x; returns the ops of the top, dir[1] = -1 where it reads forwards only.  In a stream each
- * layer starts from a state that is an input. */
+/* Adds the stack of recurrent layers over x. Returns the ops of the top layer; dir[1] = -1 if it is forward only. In a
+ * stream each layer starts from a state that is an input. */
 static err recurrent(struct net *n, const struct forecast_spec *spec, bool stream, const struct cut *cut, i32 x, i32 dir[2]) {
     i32 state = -1;
     for (i32 k = 0; k < spec->layers; k++) {
@@ -186,7 +187,7 @@ static err outputs(struct net *n, const struct forecast_spec *spec, const struct
     if (spec->dropout > 0) TRY(head_chain(n, head_op(n, "dropout"), "dropout", &h));
     struct op_spec dense = head_op(n, "dense");
     dense.units = p->out_seg * head_outputs(spec);
-    dense.zero_init = spec->base[0] != 'n'; /* base none: an ordinary start */
+    dense.zero_init = spec->base[0] != 'n'; /* without a base the output layer starts from random weights */
     TRY(head_chain(n, dense, "head", &h));
     return loss(n, spec, h, y, base);
 }

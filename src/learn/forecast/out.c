@@ -19,7 +19,7 @@ f32 row_deviation(const struct forecaster *f, const struct series *s, i64 origin
     return div;
 }
 
-/* What the residual quantiles of a row are in units of. */
+/* Unit of the residual quantiles of a row. */
 static f32 unit_of(const struct row_out *o, const struct forecast_row *row) {
     const f32 power = o->f->spread ? o->f->spread[forecast_quantiles(o->f, o->s->ntarget)] : 0;
     if (power < 0) return row->div;

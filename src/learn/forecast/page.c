@@ -1,4 +1,4 @@
-/* page.c - the forecaster's part of the report: error by step, forecasts, parts, slices of time. */
+/* page.c - the forecaster's part of the report: error by step, forecasts, parts, time slices. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct page {
     const struct forecaster *f;
     const struct series *s;
     const struct options *o;
-    const struct forecast_scores *scores; /* NULL = it was not scored */
+    const struct forecast_scores *scores; /* NULL = no scores */
     struct arena *a;
     struct report *r;
 };
@@ -44,7 +44,8 @@ static err fill_steps(struct page *p) {
 
 /* --- forecasts --- */
 
-/* A chart of w; a scored window has actual values, and leaves out interpolated cells and what the network did not see. */
+/* A chart of window w. Actual values are those of a scored window, without interpolated cells and cells that the network
+ * did not see. */
 static err fill_forecast(const struct forecaster *f, const struct series *s, const struct forecast_sample *w, bool scored,
                          struct arena *a, struct report_forecast *out) {
     const struct forecast_spec *spec = &f->spec;
@@ -174,7 +175,7 @@ static err fill_parts(struct page *p) {
     return 0;
 }
 
-/* How the rounds of slices of time went. */
+/* Charts of the rounds of time slices. */
 static err fill_slices(struct page *p) {
     const struct forecaster *f = p->f;
     struct report_slices *out;

@@ -1,6 +1,4 @@
-/* precision.c - what `--precision auto` becomes: the wisdom is asked for the widest recurrent layer of the configured network.
- *
- *     options --> net --> plan (seconds a step) x steps of the run --> tune_precision --> fp32 or bf16, and why */
+/* precision.c - chooses `--precision auto`: by the wisdom for the widest recurrent layer of the configured network. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +20,7 @@ static err prepare(const struct options *o, const struct forecast_spec *spec, co
     struct series shape = *s;
     struct window_shape p;
     u32 how;
-    shape.nrow = 0; /* no values to look into */
+    shape.nrow = 0; /* the shape has no rows of data */
     TRY(pick_kernel(o, &q->kern, &how));
     TRY(forecast_shape(spec, &shape, 0, &p));
     TRY(forecast_net(spec, &p, &shape, &q->net));
@@ -40,7 +38,7 @@ static err prepare(const struct options *o, const struct forecast_spec *spec, co
                              .train = true,
                              .nstate = optim ? optim->nstate : 0,
                              .parallel = o->parallel,
-                             .any_slices = true}; /* the net is whole here */
+                             .any_slices = true}; /* this net has whole windows */
     TRY(plan_make(&r, &q->plan));
     return wisdom_open(q->machine.cpu, &q->wisdom);
 }
@@ -75,7 +73,7 @@ static err ask(struct question *q, enum precision *out, char *why, size_t size) 
     if (s.members > 1) snprintf(shared, sizeof shared, " shared by %d threads", s.members);
     snprintf(why, size, "%s takes %.3g ms in bf16, %.3g ms in fp32%s (measured%s)", q->net.op[l].spec.name, 1e3 * e->seconds[1],
              1e3 * e->seconds[0], shared, e->fresh ? " now" : " before");
-    if (wisdom_save(&q->wisdom) < 0) err_clear(); /* it is measured again next time */
+    if (wisdom_save(&q->wisdom) < 0) err_clear(); /* a later run measures it again */
     return 0;
 }
 

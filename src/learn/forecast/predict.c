@@ -1,4 +1,4 @@
-/* predict.c - forecasts after the last row, also as a table; data as the model needs them. */
+/* predict.c - forecasts after the last row, as numbers and as a table; reads new data with the settings of the model. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------ data ---------------------------------------------------- */
 
-/* A column that the data lack was named by the model, not by a flag: E903. */
+/* E903 if the data lack a column of the model. The message names the model, not a flag. */
 static err lacks_column(void) {
     struct err_record r = *err_last();
     char *flag = strstr(r.text, " (given by --"), *rest = flag ? strchr(flag, ')') : NULL;
@@ -22,12 +22,12 @@ static err lacks_column(void) {
 
 enum { LISTED = 255 }; /* characters of a name in a list */
 
-/* A list option that names the columns of training one by one: "all" would be those of another file. */
+/* Replaces "all" in a list option by the names of the training columns: another file may have other columns. */
 static err name_columns(struct options *o, enum opt_id id, const char *const *name, i32 n) {
     static const struct opt_from model = {.rank = OPT_RANK_FLAG, .origin = "columns of the model"};
     struct str list = {0};
     for (i32 i = 0; i < n; i++)
-        if (strlen(name[i]) > LISTED) return 0; /* stays as it was given */
+        if (strlen(name[i]) > LISTED) return 0; /* keep the option as given */
     for (i32 i = 0; i < n; i++) str_list_add(&list, name[i]);
     err e = str_ok(&list);
     if (e >= 0) e = opt_set_id(o, id, str_text(&list), &model);
@@ -42,7 +42,7 @@ static err name_all(struct options *o, const struct schema *c) {
     return name_columns(o, OPT_cat, c->cat_name, c->ncat);
 }
 
-/* --since and --until of the training cut the training data; new data are read whole unless a flag of now says otherwise. */
+/* Drops --since and --until of the training: new data are read whole unless this command sets them. */
 static err read_whole(const struct forecaster *f, const struct options *own, const char *path, struct dataset **out) {
     static const enum opt_id cuts[] = {OPT_since, OPT_until};
     static const struct opt_from whole = {.rank = OPT_RANK_FILE, .origin = "new data are read whole"};
@@ -83,7 +83,8 @@ err forecast_open(const struct model *m, const struct options *o, const char *pa
 
 /* ------------------------------------------------------------------ after the last row -------------------------------------- */
 
-/* What is not known ahead of time is not made up: in training a missing cell is one of many, here it is the forecast. */
+/* E302 if a known-future value is missing in the horizon. Training tolerates missing cells; a forecast must not depend on
+ * an invented one. */
 static err check_known(const struct series *s, i64 origin, i32 h) {
     char when[32];
     for (i32 c = s->ntarget + s->npast; c < s->ncol; c++)
@@ -136,8 +137,8 @@ err forecast_ahead(const struct forecaster *f, const struct series *s, const str
 
 enum { CLOSE = 64, DIGITS = 8, DIGITS_MOST = 17, COLUMNS = 5 + OPTION_NUMS };
 
-/* With the digits that an f32 has of the distance from the mean; a column far from zero against its spread (1e9 + 3) needs more
- * of them than an f32 holds.  NaN: a quantile that is not known. */
+/* Prints the digits of an f32 for the distance from the mean. A column far from zero relative to its deviation (1e9 + 3)
+ * needs more digits than an f32 holds. NaN: unknown quantile. */
 static struct prediction_cell number(const struct series *s, i32 col, f64 v) {
     const f64 far = fabs(s->mean[col]) / s->dev[col];
     const i32 digits = far <= CLOSE ? 0 : (i32)dmin(DIGITS_MOST, DIGITS + ceil(log10(far)));

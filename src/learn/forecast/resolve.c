@@ -1,4 +1,4 @@
-/* resolve.c - from options and data to a spec: presets, and an answer with a reason for every `auto`. */
+/* resolve.c - turns options and data into a spec: presets, and a value with a reason for every `auto`. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336 
 
 /* ------------------------------------------------------------------ options alone ------------------------------------------- */
 
-/* A gradient that is a step late, beside what else may be. */
+/* E106 for options that do not combine with --pipeline delay1. */
 static err check_late(const struct options *o) {
     if (strcmp(o->pipeline, "delay1") != 0) return 0;
     if (o->accumulate > 1)
@@ -25,7 +25,7 @@ static err check_late(const struct options *o) {
     return 0;
 }
 
-/* Ranks that go on without one that died, with the bits of the run that lost nobody. */
+/* E106 for options that do not combine with --heal. */
 static err check_heal(const struct options *o) {
     if (!o->heal) return 0;
     if (strcmp(o->pipeline, "delay1") == 0)
@@ -41,7 +41,8 @@ static err check_heal(const struct options *o) {
     return 0;
 }
 
-/* Slices meet within a tolerance; other ways that are not exact are known when the plan is made. */
+/* --deterministic rejects time slices, which agree within a tolerance. Other inexact strategies are rejected when the plan
+ * is made. */
 static err check_exact(const struct options *o) {
     char count[16] = "";
     i32 n;
@@ -139,7 +140,7 @@ static err choose_split(struct options *o, const struct series *s, struct split 
     rest = all.validation;
     if (opt_is_auto(o, OPT_validation)) {
         i64 valid = lmax(h, rest / 5), half = (rest - valid) / 2;
-        bool alone = rest - valid - half < h && strcmp(o->base, "none") != 0; /* no window to train on: the base needs none */
+        bool alone = rest - valid - half < h && strcmp(o->base, "none") != 0; /* no window to train on: only a base works */
         const char *why = alone ? "too few rows for more than the base" : "a fifth of the rows before the test part";
         TRY(resolve_i(o, OPT_validation, alone ? 0 : valid, why));
     }
@@ -150,8 +151,8 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol) {
     if (!opt_is_auto(o, OPT_context)) return 0;
     i64 h = o->horizon, half = lmax(1, p->train / 2);
     if (strcmp(o->preset, "long") == 0) {
-        i64 room = p->train * ncol / 10 - h; /* all columns share the weights, so every one of them counts */
-        const bool fits = p->train - h - LONG_CONTEXT >= p->train / 4; /* many columns make no row longer */
+        i64 room = p->train * ncol / 10 - h; /* all columns share the weights, so each counts */
+        const bool fits = p->train - h - LONG_CONTEXT >= p->train / 4; /* more columns do not lengthen the rows */
         if (room >= LONG_CONTEXT && fits) return resolve_i(o, OPT_context, LONG_CONTEXT, "preset long");
         if (room >= LONG_CONTEXT)
             return resolve_i(o, OPT_context, lmin(LONG_CONTEXT, half), "336 rows, half the training rows at most");
@@ -162,7 +163,8 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol) {
     return resolve_i(o, OPT_context, lmin(lmax(24, 3 * h), half), "3 x horizon, 24 at least, half the training rows at most");
 }
 
-/* Reading both ways ends in two states, a projection in one of another width: the parallel decoder goes on from a plain one. */
+/* Chooses the decoder direct for --bidirectional and --projection: other decoders start from the final state of one plain layer.
+ * E106 if such a decoder is given. */
 static err choose_decoder(struct options *o) {
     const char *flag = o->bidirectional ? "--bidirectional" : o->projection > 0 ? "--projection" : NULL;
     if (!flag) return 0;
@@ -194,7 +196,7 @@ static err choose_projection(struct options *o) {
     return 0;
 }
 
-/* auto = bf16 where it was measured to be faster for this shape on this machine. */
+/* auto = bf16 if it was measured to be faster for this shape on this machine. */
 static err choose_precision(struct options *o, const struct series *s, const struct split *split, const struct events *ev) {
     char why[120], origin[136];
     struct forecast_spec spec;
@@ -212,10 +214,11 @@ static err choose_precision(struct options *o, const struct series *s, const str
     return opt_set_id(o, OPT_precision, name, &from);
 }
 
-/* The decoder that goes on from its own output has its head inside; its options mean nothing elsewhere. */
+/* E106 for options that the decoder cannot use: teacher forcing and --norm depend on whether it contains the output layer. */
 static err check_head(const struct options *o) {
     const struct head *head = head_find(o->decoder);
-    if (!head->own_output && o->meta[OPT_teacher_forcing].rank >= OPT_RANK_FLAG) /* files of finished runs name every option */
+    if (!head->own_output && o->meta[OPT_teacher_forcing].rank >= OPT_RANK_FLAG) /* config files of finished runs contain
+                                                                                  * every option */
         return FAIL_AT(E106, NULL, "--decoder autoregressive",
                        "--teacher-forcing is about the decoder autoregressive, this one is %s", o->decoder);
     if (head->own_output && o->norm)
@@ -240,7 +243,7 @@ static err choose_shape(struct options *o) {
     return resolve_i(o, OPT_segment, each ? 1 : (o->context + 31) / 32, each ? "context up to 64" : "32 segments");
 }
 
-/* Outputs that are quantiles have a loss of their own, whatever a preset says for points. */
+/* A head with quantiles has its own loss; a preset changes the loss of point forecasts only. */
 static err choose_loss(struct options *o) {
     static const struct opt_from by_head = {.rank = OPT_RANK_PRESET, .origin = "auto: quantile head"};
     const struct head_output *output = head_output_find(o->head);
@@ -293,7 +296,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(opt_check(o));
     TRY(spec_of(o, spec));
     i64 n = forecast_epoch(spec, split->train);
-    TRY(resolve_slices(o, n, s->ntarget, NULL, spec)); /* what is wrong is said before any note */
+    TRY(resolve_slices(o, n, s->ntarget, NULL, spec)); /* reports errors before any note */
     resolve_notes(o, s, split, ev);
     if (spec->decoder->every_step)
         event_note(ev, EVENT_DETAIL,

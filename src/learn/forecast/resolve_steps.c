@@ -1,19 +1,19 @@
-/* resolve_steps.c - whether a loss stands at every row of the context (--loss-steps), and what goes with that and what does not.
+/* resolve_steps.c - resolves --loss-steps (forecasts from the end of the context, or from every row of it) and time slices.
  *
- *     last   windows by the thousand, each forecast from its end          all   few long ones, forecast from every row
+ *     last   thousands of windows, a forecast from the end of each         all   few long windows, a forecast from every row
  *
- * One row ahead of a long context, windows that differ by a row would read the same rows context times over. */
+ * With horizon 1 and a long context, `last` would read each row `context` times; `all` reads it once. */
 #include <stdio.h>
 #include <string.h>
 
 #include "learn/forecast/resolve.h"
 
 enum { LONG_CONTEXT = 1024, MANY_HORIZONS = 64, USUAL_CONTEXT = 1024 };
-/* Steps of a slice: below the first most of it runs again, the second is what `time` wants, the third what `auto` does; rows of
+/* Steps of a slice: least (below it rounds repeat most of the work), for `--parallel time`, for `auto`; rows of
  * a tile of the kernels. */
 enum { SHORT_SLICE = 64, USUAL_SLICE = 256, LONG_SLICE = 1024, TILE_ROWS = 32 };
 
-/* What all steps need, as (option, wanted value, another good one). */
+/* What --loss-steps all requires: (option, required value, another accepted value). */
 static const struct need {
     enum opt_id id;
     const char *want, *also, *why;
@@ -87,25 +87,28 @@ err resolve_loss_steps(struct options *o, const struct split *p) {
 
 /* --- slices of time --- */
 
-/* Batch first, time second: slices fill the rows of a tile that the windows leave empty.  How many threads there are has no say:
- * the number of slices is part of the result, and that must not depend on the machine. */
-struct wish {
-    i32 rows, wanted, most, slices; /* rows of a step without slices; rows that are good; limit by the length; the choice */
+/* Time slices fill the rows of a kernel tile that the windows of the batch leave empty.  The number of threads does not enter:
+ * the number of slices is part of the model, which must not depend on the machine. */
+struct tile_fit {
+    i32 rows;   /* of a step without slices */
+    i32 full;   /* rows of a full kernel tile */
+    i32 most;   /* slices that the context has room for */
+    i32 slices; /* the choice */
 };
 
-static err weigh(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 least, struct wish *w) {
+static err count_slices(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 least, struct tile_fit *w) {
     struct forecast_spec whole = *spec;
     i32 nwin;
     whole.cut.slices = 1;
     TRY(forecast_rows(&whole, windows, ntarget, &nwin, &w->rows));
-    w->wanted = TILE_ROWS;
+    w->full = TILE_ROWS;
     w->most = forecast_steps(spec) / least;
-    w->slices = imin(w->wanted / w->rows, w->most);
+    w->slices = imin(w->full / w->rows, w->most);
     return 0;
 }
 
-/* `auto`: slices where they are worth it, and a sentence either way, but for windows by the thousand: they fill the kernels. */
-static void choose_slices(const struct options *o, const struct wish *w, const struct events *ev,
+/* Applies the choice of `auto` and reports it; says nothing where thousands of windows fill the kernels anyway. */
+static void choose_slices(const struct options *o, const struct tile_fit *w, const struct events *ev,
                           struct forecast_spec *spec) {
     if (!spec->decoder->every_step && w->slices < 2) return;
     if (o->deterministic)
@@ -115,8 +118,8 @@ static void choose_slices(const struct options *o, const struct wish *w, const s
         event_note(ev, EVENT_DETAIL,
                    "%d time slices: %d sequence%s of %d steps would leave most of the %d rows empty that the kernels "
                    "take at once", spec->cut.slices = w->slices, w->rows, w->rows > 1 ? "s" : "", forecast_steps(spec),
-                   w->wanted);
-    else if (w->wanted / w->rows < 2)
+                   w->full);
+    else if (w->full / w->rows < 2)
         event_note(ev, EVENT_DETAIL, "no time slices: the %d sequences of a step fill the kernels", w->rows);
     else
         event_note(ev, EVENT_DETAIL, "no time slices: a context of %d steps is too short for slices of %d", spec->context,
@@ -140,7 +143,7 @@ static err given_slices(const char *parallel, const struct forecast_spec *spec, 
     return 0;
 }
 
-/* What is not cut in time, or not that way. */
+/* E401 if --slice-rounds is set for windows that overlap. */
 static err no_slices(const struct forecast_spec *spec) {
     if (spec->cut.course.slice_rounds > 0 && !spec->decoder->every_step)
         return FAIL_AT(E401, "--slice-rounds", "--slice-rounds 0   or   --loss-steps all",
@@ -148,7 +151,7 @@ static err no_slices(const struct forecast_spec *spec) {
     return 0;
 }
 
-/* Are slices a choice that `auto` has? */
+/* True if `auto` may choose time slices. */
 static bool may_slice(const struct forecast_spec *spec) {
     return spec->correction && forecast_can_slice(spec) && (spec->decoder->every_step || forecast_steps(spec) >= 2 * LONG_SLICE);
 }
@@ -156,14 +159,14 @@ static bool may_slice(const struct forecast_spec *spec) {
 err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const struct events *ev, struct forecast_spec *spec) {
     i32 n;
     bool open = strcmp(o->parallel, "auto") == 0;
-    struct wish w;
+    struct tile_fit w;
     TRY(plan_slices(o->parallel, &n));
     if (n == 1)
         return FAIL_AT(E401, "--parallel", "--parallel serial   or   --parallel time:2", "one time slice is the whole window");
-    if (o->plan && *o->plan && n <= 0) return 0; /* the plan says how many */
+    if (o->plan && *o->plan && n <= 0) return 0; /* the saved plan sets the number */
     if (n == 0 && !(open && may_slice(spec))) return 0;
     TRY(no_slices(spec));
-    TRY(weigh(spec, windows, ntarget, open ? LONG_SLICE : USUAL_SLICE, &w));
+    TRY(count_slices(spec, windows, ntarget, open ? LONG_SLICE : USUAL_SLICE, &w));
     if (open) {
         choose_slices(o, &w, ev, spec);
         return 0;

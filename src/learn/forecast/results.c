@@ -1,4 +1,4 @@
-/* results.c - scores of a forecaster as a table for people and programs, from the sums of forecast_score. */
+/* results.c - turns the sums of forecast_score into a table of scores for the user and for JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,13 +35,13 @@ static void values(const struct metrics *m, bool original, bool bands, i32 step,
     if (!original) return;
     v[n++] = s.mase;
     v[n++] = s.nd;
-    if (bands) v[n++] = s.wql; /* of bands; a row that has none has none */
+    if (bands) v[n++] = s.wql; /* only rows with bands have one */
     if (step < 0) return;
     v[n++] = s.rse;
     v[n++] = s.corr;
 }
 
-/* The step that scores are about: -1 = all. */
+/* The forecast step that the scores describe: -1 = all. */
 static i32 step_of(const struct options *o, const struct forecast_scores *s) {
     return strcmp(o->score_steps, "last") == 0 ? s->horizon - 1 : -1;
 }
@@ -52,7 +52,7 @@ static i32 score_best(const struct forecaster *f, const struct forecast_scores *
     return forecast_best_naive(f, s, step_of(o, s), raw(o));
 }
 
-/* Coverage of the steps [from, to). */
+/* Coverage of forecast steps [from, to). */
 static f64 coverage_of(const struct metrics *m, i32 from, i32 to) {
     f64 inside = 0, n = 0;
     for (i32 k = from; k < to; k++) {
@@ -131,13 +131,13 @@ static err fill(const struct forecaster *f, const struct forecast_scores *s, con
 
 /* ------------------------------------------------------------------ what is scored ------------------------------------------ */
 
-/* What is known of rows that include some before forecast_first_unseen. */
+/* Describes scored rows that include rows seen in training. */
 static const char *seen_title(const struct series *s, i64 unseen) {
     if (!s->time) return "rows that training may have seen (no test!)";
     return unseen < series_end(s) ? "rows in part of the training period (no test!)" : "rows of the training period (no test!)";
 }
 
-/* --since: the windows from that row on; their context comes from before. */
+/* --since: the windows that start at that row or later; their context may lie before it. */
 static err windows_since(const char *since, const struct forecaster *f, const struct series *s, const struct events *to,
                          struct window_set *set, const char **what) {
     const i64 all = set->first, unseen = forecast_first_unseen(f, s);
@@ -157,7 +157,7 @@ static err windows_since(const char *since, const struct forecaster *f, const st
     return 0;
 }
 
-/* The windows to score: from --since on, else those after the rows seen in training, or all when there are none. */
+/* The windows to score: from --since on, or else those after the rows seen in training, or all if there are none. */
 static err unseen_windows(const struct forecaster *f, const struct series *s, i64 stride, const char *since,
                           const struct events *to, struct window_set *set, const char **what) {
     const struct forecast_spec *spec = &f->spec;
@@ -185,14 +185,14 @@ static void free_detail(void *detail) {
     mem_free(detail);
 }
 
-/* The figures beside the table. */
+/* The numbers printed below the table. */
 static void summarise(const struct forecaster *f, const struct forecast_scores *s, const struct options *show,
                       struct scores *out) {
     const i32 best = score_best(f, s, show);
     const bool original = raw(show);
     out->records = s->windows;
     out->cells = s->windows * s->horizon;
-    out->skill = out->table->row[0].skill; /* of the model */
+    out->skill = out->table->row[0].skill; /* row 0 is the model */
     out->error = out->baseline = (f64)NAN;
     say(&out->table->band, out->said, sizeof out->said);
     if (best < 0) return;

@@ -10,7 +10,7 @@ enum { ROWS = 448 };
 
 struct runner {
     const struct forecaster *f;
-    const struct net *net; /* of the forecaster, or the same in fp32 */
+    const struct net *net; /* the forecaster's net, or the same net in fp32 */
     struct engine engine;
     struct batcher batch;
     f32 *corr;      /* [B][nq][horizon] mean correction over members, in units of div */
@@ -25,7 +25,7 @@ static void runner_free(struct runner *r) {
     arena_free(&r->arena);
 }
 
-/* The network as these kernels can run it. */
+/* The network in a precision that these kernels can run. */
 static err choose_net(struct runner *r, const struct series *s, const struct resources *use) {
     const struct forecaster *f = r->f;
     struct net *net;

@@ -1,4 +1,4 @@
-/* schema.c - what a model remembers of its data, and the check that new data fit. */
+/* schema.c - the columns, scales and words that a model remembers of its data, and the check that new data fit. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ void schema_free(struct schema *c) {
     *c = (struct schema){0};
 }
 
-/* Rows whose word training has not seen; they count as missing. */
+/* Rows with a word that training has not seen; they count as missing. */
 struct unseen {
     i64 rows, first; /* the first of them */
     const char *word;
@@ -69,7 +69,7 @@ static void tell_unseen(const struct series *s, i32 cat, const struct unseen *u,
 void schema_limit_words(struct series *s, i64 train, const struct events *to) {
     for (i32 c = 0; c < s->ncat; c++) {
         struct unseen u = {0};
-        i32 known = 0; /* words are numbered as they appear */
+        i32 known = 0; /* words are numbered in order of appearance */
         for (i64 i = 0; i < train; i++) known = imax(known, s->code[c][i] + 1);
         for (i64 i = train; i < s->nrow; i++) {
             if (s->code[c][i] < known) continue;
@@ -103,7 +103,7 @@ err schema_fits(const struct schema *c, const struct series *s) {
     return FAIL_AT(E903, NULL, "the data opened, or wrapped, once more", "the data were scaled for another model");
 }
 
-/* Where each word of the data stands in the vocabulary of training, which v becomes; beyond its end = nowhere. */
+/* place[k] = code of word k of the data in v, which starts with the training vocabulary; c->nword[cat] or more = unknown. */
 static err places(const struct schema *c, const struct series *s, i32 cat, struct vocab *v, i32 *place) {
     i32 unused;
     for (i32 k = 0; k < c->nword[cat]; k++) TRY(vocab_code(v, c->word[cat][k], (i64)strlen(c->word[cat][k]), &unused));
@@ -111,7 +111,7 @@ static err places(const struct schema *c, const struct series *s, i32 cat, struc
     return 0;
 }
 
-/* Codes of new data follow the vocabulary of training; words never seen become "missing". */
+/* Replaces codes of new data by those of the training vocabulary; unknown words become "missing". */
 static err translate(const struct schema *c, struct series *s, i32 cat, const struct events *to) {
     struct vocab v = {0};
     struct unseen u = {0};
@@ -134,7 +134,7 @@ static err translate(const struct schema *c, struct series *s, i32 cat, const st
 
 err schema_apply(const struct schema *c, struct series *s, const struct events *to) {
     TRY(same_columns(c, s));
-    if (c->freq.zoned && s->freq.zoned) { /* to the model's zone: the calendar of training */
+    if (c->freq.zoned && s->freq.zoned) { /* convert to the model's time zone, so that calendar features agree */
         for (i64 i = 0; i < s->nrow; i++) s->time[i] += c->freq.zone - s->freq.zone;
         s->freq.zone = c->freq.zone;
     }

@@ -1,7 +1,5 @@
-/* score.c - the model's scores beside the rows to beat.
- *
- * Forecasts are streamed; the naive rows are computed for the same windows a chunk at a time, so nothing is kept but sums and a
- * few windows for the picture. */
+/* score.c - scores the model and the naive forecasts. Forecasts are streamed, and naive forecasts are computed for the same
+ * windows in chunks, so only sums and a few windows for plots stay in memory. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,12 +15,12 @@ struct scorer {
     struct forecast_scores *out;
     struct base *rule[SCORE_ROWS]; /* naive, snaive, ridge */
     const struct kern *kern;
-    i64 *origin;                   /* [CHUNK] rows waiting for the naive rows */
+    i64 *origin;                   /* [CHUNK] rows that the naive forecasts must follow */
     i32 *col;
     f32 *y, *pred;                 /* [CHUNK][horizon] */
     i32 n;
     i64 seen, total;
-    struct labour work;
+    struct workload work;
 };
 
 static err add_rule(struct scorer *c, i32 row, const char *name, struct base *rule) {
@@ -42,7 +40,8 @@ static err make_rules(struct scorer *c) {
         TRY(base_naive(season, &b));
         TRY(add_rule(c, SCORE_SNAIVE, name, b));
     }
-    if (base_is_ridge(c->f->base)) return add_rule(c, SCORE_RIDGE, "ridge", NULL); /* its forecasts are at hand */
+    /* the base is the ridge: reuse its forecasts */
+    if (base_is_ridge(c->f->base)) return add_rule(c, SCORE_RIDGE, "ridge", NULL);
     return c->f->ridge ? add_rule(c, SCORE_RIDGE, "ridge", c->f->ridge) : 0;
 }
 
@@ -92,7 +91,7 @@ static err on_row(void *self, const struct forecast_row *row) {
     c->origin[c->n] = row->origin;
     c->col[c->n] = row->col;
     c->n++;
-    TRY(labour_done(&c->work, 1));
+    TRY(workload_advance(&c->work, 1));
     return c->n == CHUNK ? flush(c) : 0;
 }
 
@@ -123,11 +122,11 @@ err forecast_score(const struct forecaster *f, const struct series *s, const str
     *out = (struct forecast_scores){
         .windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband};
     struct scorer c = {.f = f, .s = s, .out = out, .kern = use->kern, .total = out->windows};
-    c.work = labour_of("scoring", use->events, use->stop);
+    c.work = workload_start("scoring", use->events, use->stop);
     c.work.all = (f64)out->windows;
     err e = score_all(&c, set, use);
-    labour_end(&c.work);
-    for (i32 r = 0; r < SCORE_RIDGE; r++) base_free(c.rule[r]); /* the ridge belongs to the forecaster */
+    workload_end(&c.work);
+    for (i32 r = 0; r < SCORE_RIDGE; r++) base_free(c.rule[r]); /* the forecaster owns the ridge */
     if (e < 0) forecast_scores_free(out);
     return e;
 }

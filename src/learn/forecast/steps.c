@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "learn/forecast/batch.h"
 
-enum { ORIGINS = 256, READY_MOST = 1 << 24 }; /* origins at a time; floats that are kept */
+enum { ORIGINS = 256, READY_MOST = 1 << 24 }; /* origins per call of the base; floats of forecasts that are kept */
 
 static struct slice_place place_of(const struct batcher *b, i32 r) {
     return forecast_slice(b->spec->context, b->spec->cut.slices, b->B, r);
@@ -20,7 +20,7 @@ static bool is_scored(const struct batcher *b, i64 origin) {
     return origin >= b->scored.first && origin < b->scored.end && (origin - b->scored.first) % b->scored.stride == 0;
 }
 
-/* Row r of a buffer of numbers from step t on. */
+/* Row r of a float buffer at step t. */
 static f32 *at(const struct batcher *b, const struct batch_slot *s, i32 i, i32 t, i32 r) {
     return s->input[i] + ((i64)t * b->B + r) * buf_fp(&b->net->buf[i]);
 }
@@ -72,10 +72,10 @@ err batch_bases(struct batcher *b, i64 n) {
     return 0;
 }
 
-/* The base from every origin that is scored; elsewhere nobody looks at it. */
+/* Fills the base forecast of every scored origin; others are never read. */
 static err fill_base(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
     i64 ld = (i64)b->B * buf_fp(&b->net->buf[i]), first = s->origin[r] + 1;
-    if (!b->base) return 0; /* the storage began as zeros */
+    if (!b->base) return 0; /* the storage is zero already */
     i32 from = (i32)lmin(s->seen[r], lmax(0, b->scored.first - first));
     i32 to = (i32)lmin(s->seen[r], lmax(0, b->scored.end - first));
     for (i32 t = from; t < to; t += ORIGINS) TRY(bases(b, s->col[r], first + t, imin(ORIGINS, to - t), at(b, s, i, t, r), ld));
@@ -93,7 +93,7 @@ static void fill_numbers(const struct batcher *b, const struct batch_slot *s, i3
     }
 }
 
-/* Row r of every input; the states of a stream are not ours. */
+/* Fills row r of every input except the states, which stream.c owns. */
 static err fill_row(const struct batcher *b, struct batch_slot *s, i32 r) {
     for (i32 i = 0; i < b->net->nbuf; i++) {
         const struct buf *buf = &b->net->buf[i];
@@ -119,13 +119,14 @@ static void fill_rows(struct batcher *b, i32 slot) {
     }
 }
 
-/* First row of a tile: in the order of time within spans; else all tiles of an epoch once, in another order and moved by another phase in each. */
+/* First row of a tile. With spans, tiles come in the order of time; else each epoch visits every tile once, in a new order and shifted by a new phase. */
 static i64 tile_first(const struct batcher *b, i64 item) {
     i64 C = b->shape->context, rows = window_origins(&b->set) + C - 1, n = lmax(1, rows / C), room = lmax(0, rows - n * C);
     u32 epoch = (u32)(item / n);
     bool begins;
     if (b->spans > 0) return b->set.first - C + C * batch_in_span(b, n, item / b->nwin, (i32)(item % b->nwin), &begins);
-    f32 share = b->spec->cut.course.slice_rounds > 0 ? 0 : rng_uniform(b->seed, RNG_PHASE, epoch, 0); /* tiles come again */
+    /* stored slice states belong to fixed tiles */
+    f32 share = b->spec->cut.course.slice_rounds > 0 ? 0 : rng_uniform(b->seed, RNG_PHASE, epoch, 0);
     i64 phase = lmin(room, (i64)((f64)share * (f64)(room + 1)));
     return b->set.first - C + phase + C * rng_shuffle(b->seed, epoch, n, item % n);
 }

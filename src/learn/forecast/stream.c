@@ -1,4 +1,4 @@
-/* stream.c - walks over a series in chunks, with the states of every member carried from one to the next. */
+/* stream.c - runs a series through the network in chunks of rows and carries the states of every member from chunk to chunk. */
 #include "learn/forecast/stream.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ struct stream {
     const struct series *s;
     struct window_shape shape;   /* nseg = rows of a chunk */
     struct net net;
-    struct engine engine;        /* not bound when no member is to run */
+    struct engine engine;        /* not bound if no member runs */
     struct batcher batch;
     i32 nlayer, from[LAYERS_MAX], end[LAYERS_MAX]; /* buffers: state in, state out */
     i64 floats;                  /* states of a member */
@@ -27,7 +27,7 @@ struct stream {
     struct arena arena;
 };
 
-/* Which buffers the states come in by, and where the layers leave them. */
+/* Finds the input buffers of the states and the buffers of the final states. */
 static void find_states(struct stream *st) {
     for (i32 l = 0; l < st->net.nop; l++) {
         const struct op *op = &st->net.op[l];
@@ -108,7 +108,7 @@ static err fill(struct stream *st, i64 row) {
     return batcher_failed(&st->batch);
 }
 
-/* Runs member m over the chunk that was filled; theta [ntheta]. */
+/* Runs member m over the filled chunk; theta [ntheta]. */
 static err run(struct stream *st, i32 m, const f32 *theta, struct exec_result *r) {
     f32 *state = st->state + m * st->floats;
     struct step_args step = {.input = st->batch.slot[0].input, .loss_scale = 1};
@@ -162,7 +162,7 @@ static err members(struct stream *st) {
     return 0;
 }
 
-/* Hands on the forecasts from row + t + 1. */
+/* Outputs the forecasts of origins row + t + 1. */
 static err emit(struct stream *st, i64 row, i32 t, forecast_row_fn *fn, void *self) {
     i32 ncol = st->batch.B, base = forecast_find_input(&st->net, INPUT_BASE);
     i64 origin = row + t + 1, h = st->f->spec.horizon, width = head_outputs(&st->f->spec) * h;

@@ -10,7 +10,7 @@ struct window_set windows_in(const struct forecast_spec *s, i64 from, i64 to) {
     return (struct window_set){.first = lmax(from, s->context), .end = to - s->horizon + 1, .stride = 1};
 }
 
-/* Origins `stride` rows apart come to every phase of the season where the two have no common divisor. */
+/* True if origins `stride` rows apart reach every phase of the season: the two have no common divisor. */
 static bool every_phase(i64 stride, i64 season) {
     while (season > 0) {
         const i64 rest = stride % season;
@@ -23,11 +23,11 @@ static bool every_phase(i64 stride, i64 season) {
 i64 forecast_stride(i64 about, i64 season) {
     i64 up = about, down = about;
     while (!every_phase(up, lmax(1, season))) up++;
-    while (!every_phase(down, lmax(1, season))) down--; /* 1 at last */
+    while (!every_phase(down, lmax(1, season))) down--; /* stops at 1 */
     return up * down <= about * about ? up : down;
 }
 
-/* About VALID_ORIGINS of them, evenly spread. */
+/* A subset of about VALID_ORIGINS origins, evenly spread. */
 struct window_set windows_thinned(struct window_set w, i64 season) {
     i64 n = window_origins(&w);
     if (n > VALID_ORIGINS) w.stride = forecast_stride((n + VALID_ORIGINS - 1) / VALID_ORIGINS, season);

@@ -9,9 +9,9 @@
 
 #define FILL_F32 0.65
 #define FILL_BF16 4.5
-#define GAIN 0.04 /* a change has to save so much */
-#define WALK 0.7  /* of a forward step: one of a walk along a direction, which keeps no gates */
-#define BACK 2.0  /* forward steps that a backward step takes */
+#define GAIN 0.04 /* a change must save at least this share of the cost */
+#define WALK 0.7  /* cost of propagating one direction through a step (no gates are stored), in forward steps */
+#define BACK 2.0  /* cost of a backward step, in forward steps */
 
 enum { WORKERS = 4, LOOKS = 2, LOOKS_MOST = 64, ROUNDS_MANY = 4 };
 
@@ -27,7 +27,7 @@ f64 slices_cost(const struct slice_view *v, i32 P, f64 again) {
     return (1 + fill * WORKERS / ((f64)v->W * P)) * (1 + again);
 }
 
-/* Of the layers as one. */
+/* slices_again, averaged over the layers. */
 static f64 by_memory(const struct slice_view *v, i32 P) {
     f64 sum = 0;
     for (i32 l = 0; l < v->nlayer; l++) sum += slices_again(v->w[l], v->T, P);
@@ -36,7 +36,7 @@ static f64 by_memory(const struct slice_view *v, i32 P) {
 
 static f64 measured(const struct slice_view *v) { return (v->again[0] + BACK * v->again[1]) / (1 + BACK); }
 
-/* Numbers of slices are the most that there may be, halved and halved again. */
+/* Allowed numbers of slices are `most`, halved repeatedly down to `least`. fewer: the next below P; more: the next above now. */
 static i32 fewer(const struct slice_view *v, i32 P) { return P / 2 < (v->least > 2 ? v->least : 2) ? v->least : P / 2; }
 
 static i32 more(const struct slice_view *v) {
@@ -63,7 +63,7 @@ static bool turn(struct slice_history *m, i32 P, bool rise, struct slice_choice 
     return true;
 }
 
-/* A whole sequence gives no counts: slices are tried from time to time, and less and less often. */
+/* A whole sequence yields no counts, so slices are tried from time to time, at growing intervals. */
 static bool from_whole(const struct slice_view *v, struct slice_history *m, struct slice_choice *out) {
     if (v->most < 2 || ++m->whole < 2 * m->looks) return false;
     return turn(m, more(v), true, out);
@@ -94,7 +94,7 @@ static bool set_rank(struct slice_history *m, i32 rank, struct slice_choice *out
     return true;
 }
 
-/* Of 0 1 2 4: the next one that may be, in the other direction the one before. */
+/* Ranks are 0 1 2 4: the next one up, and down. */
 static i32 higher(i32 rank) { return rank ? 2 * rank : 1; }
 static i32 lower(i32 rank) { return rank / 2; }
 

@@ -14,22 +14,22 @@
 
 enum { WATCH_LAYERS = 8 };
 
-/* What is chosen. */
+/* The decision. */
 struct slice_choice {
     i32 slices, rank;
 };
 
 /* The current state, and the counts of an interval. */
 struct slice_view {
-    i32 T, W;                   /* steps of a sequence; sequences side by side */
-    struct slice_choice now;    /* slices 1: the sequence is whole, and nothing was measured */
-    i32 most, least, rank_most, rank_least; /* what may be chosen */
+    i32 T, W;                   /* steps of a sequence; number of sequences in the batch */
+    struct slice_choice now;    /* current choice; slices 1: whole sequences, without counts */
+    i32 most, least, rank_most, rank_least; /* limits of the choice */
     bool rough;                 /* in bf16 */
     i32 nlayer;
     f64 w[WATCH_LAYERS];        /* steps after which each layer has forgotten its initial state; 0 = not known */
-    f64 again[2];               /* forward, backward: steps of later rounds as a share of those of the first */
-    f64 rounds;                 /* forward, of the layer that has most */
-    bool serial;                /* slices had to run one after another */
+    f64 again[2];               /* forward, backward: steps of later rounds relative to those of round 1 */
+    f64 rounds;                 /* mean rounds of the forward pass of the slowest layer */
+    bool serial;                /* rounds did not suffice: slices ran one after another */
 };
 
 /* Earlier decisions.  Starts as zeros. */
@@ -37,20 +37,20 @@ struct slice_history {
     i32 looks;   /* intervals in a row that must favour more slices; doubled after each rise that was undone */
     i32 agreed;  /* intervals in a row that have favoured more slices */
     bool rose;   /* the last change of their number was a rise */
-    i32 whole;   /* intervals since sequences are whole */
+    i32 whole;   /* intervals with whole sequences */
     i32 tried;   /* a new rank is being tried: the rank before it, + 1; 0 = none */
-    i32 wait;    /* intervals until the rank may change again, and how many the next wait will have */
+    i32 wait;    /* intervals until the rank may change again; length of the next wait */
     i32 waits;
     f64 cost;    /* before the trial */
 };
 
-/* The steps that P slices of T steps run again, as a share of all: slice k is met by what the slices before it forget, at most
- * its own k. */
+/* Expected share of the T steps that run again in P slices: slice k repeats min(w, k T / P) steps until a change of its
+ * initial state is forgotten. */
 f64 slices_again(f64 w, i32 T, i32 P);
-/* Predicted cost of a sequence in P slices, as a share of one that one worker walks alone; again: slices_again. */
+/* Predicted cost of a sequence in P slices relative to one worker without slices; again: slices_again. */
 f64 slices_cost(const struct slice_view *v, i32 P, f64 again);
 
-/* Called after an interval: true if *out is another choice. */
+/* Called after an interval; true if *out differs from the current choice. */
 bool slices_decide(const struct slice_view *v, struct slice_history *m, struct slice_choice *out);
 
 #endif

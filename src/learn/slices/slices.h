@@ -25,10 +25,11 @@ struct slice_watch {
     i32 slices, nlayer, warned; /* warned: flags WARNED_.. (turn.c) */
     struct watched {
         struct chain_count now[2], all[2]; /* since the last validation; of the run */
-        f64 w;                             /* steps after which forward forgets where it began, moving average; 0 = not known */
+        f64 w;                             /* forget window: steps after which the forward pass has forgotten its initial
+                                            * state, moving average; 0 = unknown */
     } layer[WATCH_LAYERS];
     struct slice_history history;
-    bool planned; /* turns are those of a saved plan and are not decided again */
+    bool planned; /* turns come from a saved plan */
     struct plan_turns turns; /* taken so far; planned: all of them */
 };
 /* The chain of a layer in the last step: steps that each slice ran in each round. */
@@ -41,30 +42,30 @@ struct slice_picture {
 struct slice_record {
     struct slice_watch watch;
     struct slice_picture picture[WATCH_LAYERS];
-    f64 gap; /* relative difference of the loss: sliced against whole windows */
+    f64 gap; /* relative difference of the loss between sliced and whole windows */
 };
 err slices_record_new(struct forecaster *f);
 void slices_record_free(struct forecaster *f);
 
 /* ------------------------------------------------------------------ in a fit ------------------------------------------------ */
 
-/* The module's own part of a fit. */
+/* State of this module in a fit. */
 struct slicing {
     i32 *sorted;                 /* [rows] scratch of slices_stepped */
     struct slice_memory *memory; /* stale.c: final states of slices from visit to visit; NULL = slices run until they converge */
 };
-/* Frees the memory that depends on the bound plan. */
+/* Frees memory that depends on the bound plan. */
 void slices_drop(struct fit *t);
 
 /* Prepares the counts for the net that was bound; keeps those of a resumed run. */
 err slices_watch(struct fit *t);
-/* After every step. */
+/* Call after every step. */
 void slices_stepped(void *fit, bool finite);
 bool slices_sliced(const struct fit *t);
 /* Maxima and sums over the layers since the last validation. useful: share of the steps run that were not reruns. */
 struct slice_summary {
     f64 rounds, again, w, useful;
-    f64 way[2]; /* forward, backward: steps that ran again, as a share of those of round 1, of all layers */
+    f64 way[2]; /* forward, backward: rerun steps relative to those of round 1, over all layers */
     i64 steps, serial;
 };
 struct slice_summary slices_summary(const struct slice_watch *w);
@@ -72,12 +73,12 @@ struct slice_summary slices_summary(const struct slice_watch *w);
 bool slices_sound(const struct slice_watch *w, i32 slices, i32 steps);
 /* Adds the counts to an event of the run. */
 void slices_annotate(void *fit, struct event *e);
-/* turn.c.  After a validation: begins a new interval; true if the number of slices, or the rank, changes: the
- * caller must then call slices_rebuild. */
+/* turn.c. After a validation: starts a new interval; true if the number of slices or the rank changes: then call
+ * slices_rebuild. */
 bool slices_changed(void *fit, i64 step);
 /* Builds net, plan and batches again for the new number of slices; keeps the weights. */
 err slices_rebuild(void *fit, struct step **exec);
-/* The strategy for a number of slices other than the requested one. */
+/* The strategy expression with another number of slices. */
 static inline const char *slices_parallel(const struct resources *use, const struct forecast_spec *spec) {
     i32 n;
     if (use->parallel && plan_slices(use->parallel, &n) == 0 && n != 0) return use->parallel;
@@ -87,16 +88,17 @@ static inline const char *slices_parallel(const struct resources *use, const str
 err slices_read_plan(struct fit *t);
 /* Writes the plan that repeats the run: the initial plan, with the turns that the run took. */
 err slices_plan(const struct fit *t, struct str *out);
-/* Copies what batches are drawn from to a batcher of another layout. */
+/* Copies the data sources of a batcher to one with another layout. */
 void slices_batcher(struct batcher *to, const struct batcher *from);
-/* Where the last step became non-finite; for a row of slices: window, slice and step. */
+/* Describes where the last step became non-finite; for a row of slices: window, slice and step. */
 void slices_nonfinite(void *fit, char where[240]);
 void slices_place(const struct forecast_spec *spec, i32 B, const char *found, char where[240]);
-/* stale.c, all without effect unless --slice-rounds is set: allocate and free the stored final states of slices; call before and
- * after each step; true if the last step used stored states and a fixed number of rounds. */
+/* stale.c; no effect unless --slice-rounds is set. stale_new, stale_free: allocate and free the stored final states of
+ * slices. stale_before: loads the initial states of a step; stale_after: call after the step; stale_step: true if the last
+ * step used stored states and a fixed number of rounds. */
 err stale_new(struct fit *t);
 void stale_free(struct fit *t);
-/* The stored final states, for a checkpoint; false = there are none.  A checkpoint with another key is not loaded. */
+/* The stored final states, for a checkpoint; false = none. A checkpoint with another key is not loaded. */
 struct stale_ends {
     i64 *key;
     u8 *known;           /* [places] */

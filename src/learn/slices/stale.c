@@ -18,7 +18,7 @@ enum { EXACT_EVERY = 64 };
 #define EXACT_LAST 0.85 /* share of training after which every step is exact */
 
 struct slice_memory {
-    i32 slices, rows, floats; /* rows: of a tile (columns x slices); floats: of all layers of a row */
+    i32 slices, rows, floats; /* rows per tile (columns x slices); floats per row, all layers */
     i64 tiles, key;
     u8 *known; /* [tiles][rows] a state is stored */
     f32 *end;  /* [tiles][rows][floats] final states */
@@ -32,7 +32,7 @@ static i32 row_floats(const struct fit *t) {
     return sum;
 }
 
-/* Hash of all that stored states depend on: layers, cut of the sequences, shape of the series. */
+/* Hash of everything that stored states depend on: layers, cut of the sequences, shape of the series. */
 static i64 key_of(const struct fit *t, const struct slice_memory *m) {
     const struct forecast_spec *f = &t->f->spec;
     const struct series *s = t->series;

@@ -19,7 +19,7 @@ static void warn(struct fit *t, const struct slice_summary *s) {
     struct slice_watch *w = &t->f->slices->watch;
     const struct events *ev = t->job->use.events;
     i32 steps = forecast_steps(&t->f->spec) / imax(1, w->slices);
-    if (w->warned & (WARNED_SHARE | WARNED_SERIAL)) return; /* both warnings give much the same advice */
+    if (w->warned & (WARNED_SHARE | WARNED_SERIAL)) return; /* both warnings have the same remedy */
     if (s->serial > 0)
         event_note(ev, EVENT_WARNING,
                    "time slices did not converge in %lld of %lld steps and ran one after another: exact, but no "
@@ -47,7 +47,7 @@ static void warn_stale(struct fit *t, const struct slice_summary *s) {
     w->warned |= WARNED_STALE;
 }
 
-/* Every rank has to have slices to run. */
+/* True if every rank has slices to run. */
 static bool too_few(const struct fit *t, i32 slices) {
     const i32 B = t->step.engine.B / t->f->spec.cut.slices * slices;
     const struct machine *ranks = t->job->use.ranks;
@@ -170,7 +170,7 @@ err slices_rebuild(void *fit, struct step **exec) {
 
 /* --- saved plans --- */
 
-/* The plan that training begins with, and its net; the caller frees both. */
+/* Makes the plan and the net that training begins with; the caller frees both. */
 static err initial_plan(const struct fit *t, struct net **net, struct plan **plan) {
     struct forecast_spec spec = t->f->spec;
     const struct resources use = resources_sliced(&t->job->use, NULL, t->requested->cut.slices, spec.cut.course);

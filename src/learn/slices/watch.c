@@ -36,7 +36,7 @@ void slices_drop(struct fit *t) {
 
 bool slices_sliced(const struct fit *t) { return t->f->spec.cut.slices > 1 && t->step.engine.exec; }
 
-/* Op of the k-th chain of the net; -1 = there are no more. */
+/* The op of the k-th chain of the net; -1 = no more. */
 static i32 chain_op(const struct net *n, i32 k) {
     for (i32 l = 0; l < n->nop; l++)
         if (op_is_chain(&n->op[l]) && k-- == 0) return l;
@@ -164,7 +164,7 @@ void slices_place(const struct forecast_spec *spec, i32 B, const char *found, ch
     if (spec->cut.slices < 2 || !step) return;
     i32 r = (i32)strtol(row + 6, NULL, 10), t = (i32)strtol(step + 7, NULL, 10), W = imax(1, B / spec->cut.slices);
     const struct slice_place at = forecast_slice(forecast_steps(spec), spec->cut.slices, B, r);
-    if (strstr(found, ".reverse\"") || strstr(found, "\"turn.")) t = at.steps - 1 - t; /* net.c: read from the end */
+    if (strstr(found, ".reverse\"") || strstr(found, "\"turn.")) t = at.steps - 1 - t; /* reversed layers (net.c) */
     snprintf(where, 240, "%.*s: window %d, slice %d of %d, step %d of the window", (int)(row - found), found, r % W, r / W,
              spec->cut.slices, at.from + t);
 }
@@ -186,7 +186,7 @@ void slices_batcher(struct batcher *to, const struct batcher *from) {
     to->nwin = from->nwin;
 }
 
-/* Loss of the last batch with the weights now in store, forward only, over P slices. */
+/* Loss of the last batch with the current weights in P slices, forward only. */
 static err loss_over(struct fit *t, i32 P, f64 *loss) {
     struct forecaster *f = t->f;
     struct forecast_spec spec = f->spec;

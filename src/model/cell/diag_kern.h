@@ -33,15 +33,15 @@ static const struct kern *own_kern(void) {
 /* ------------------------------------------------------------------ places ------------------------------------------------- */
 
 /* The arguments with the strides of these kernels. */
-struct walk {
+struct sweep {
     const struct cell_args *x;
     i32 Hp;
     i64 W, zt, yt, panel;
     f32 *keep; /* NULL = the cell has none */
 };
 
-static struct walk walk_of(const struct cell_args *x) {
-    struct walk w = {.x = x, .Hp = round_up(x->H, LANES)};
+static struct sweep sweep_of(const struct cell_args *x) {
+    struct sweep w = {.x = x, .Hp = round_up(x->H, LANES)};
     w.W = (i64)w.Hp * GATES;
     w.zt = x->B * w.W;
     w.yt = (i64)x->B * w.Hp;
@@ -51,12 +51,12 @@ static struct walk walk_of(const struct cell_args *x) {
 }
 
 /* z of unit u (first of a vector) of row b at step 0. */
-INLINE f32 *z_of(const struct walk *w, i32 b, i32 u) {
+INLINE f32 *z_of(const struct sweep *w, i32 b, i32 u) {
     return w->x->act + b * w->W + (i64)(u / LANES) * AREA + u % LANES;
 }
-INLINE i64 y_at(const struct walk *w, i32 b, i32 u) { return (i64)b * w->Hp + u; }
+INLINE i64 y_at(const struct sweep *w, i32 b, i32 u) { return (i64)b * w->Hp + u; }
 
-INLINE void load_weights(const struct walk *w, const f32 *from, i32 u, vf *a) {
+INLINE void load_weights(const struct sweep *w, const f32 *from, i32 u, vf *a) {
     from += (u / LANES) * w->panel + (i64)w->x->I * AREA + u % LANES;
     UNROLL for (int k = 0; k < NA; k++) a[k] = v_load(from + k * LANES);
 }
@@ -65,7 +65,7 @@ INLINE void load_gates(const f32 *z, vf *g) { UNROLL for (int k = 0; k < GATES; 
 INLINE void store_gates(f32 *z, const vf *g) { UNROLL for (int k = 0; k < GATES; k++) v_store(z + k * LANES, g[k]); }
 
 /* State of unit u of row b before step t. */
-INLINE struct state state_before(const struct walk *w, i32 b, i32 u, i32 t) {
+INLINE struct state state_before(const struct sweep *w, i32 b, i32 u, i32 t) {
     const i64 at = y_at(w, b, u);
     if (t > 0)
         return state_of(v_load(w->x->y + (t - 1) * w->yt + at), TWO_STATES ? v_load(w->keep + (t - 1) * w->yt + at) : v_zero());
@@ -73,7 +73,7 @@ INLINE struct state state_before(const struct walk *w, i32 b, i32 u, i32 t) {
 }
 
 /* The same for flat row t*B + b of [T][B]. */
-INLINE struct state row_before(const struct walk *w, i64 row, i32 u) {
+INLINE struct state row_before(const struct sweep *w, i64 row, i32 u) {
     const i32 B = w->x->B;
     if (row < B) return state_before(w, (i32)row, u, 0);
     const i64 at = (row - B) * w->Hp + u;
@@ -88,7 +88,7 @@ struct place {
 /* ------------------------------------------------------------------ step by step -------------------------------------------- */
 
 /* Forward of n vectors over steps [t0,t1): pre-activations become gates. */
-INLINE void steps_fwd(const int n, const struct walk *w, const struct place *p, i32 t0, i32 t1) {
+INLINE void steps_fwd(const int n, const struct sweep *w, const struct place *p, i32 t0, i32 t1) {
     vf a[WIDTH][NA_ROOM];
     struct state s[WIDTH];
     f32 *z[WIDTH], *y[WIDTH], *keep[WIDTH];
@@ -113,7 +113,7 @@ INLINE void steps_fwd(const int n, const struct walk *w, const struct place *p, 
 }
 
 /* Backward of step t of one vector; d: gradient of the state after the step. */
-INLINE struct state step_bwd(const struct walk *w, const vf *a, struct place p, i32 t, struct state d) {
+INLINE struct state step_bwd(const struct sweep *w, const vf *a, struct place p, i32 t, struct state d) {
     f32 *z = z_of(w, p.b, p.u) + t * w->zt;
     const i64 at = y_at(w, p.b, p.u) + t * w->yt;
     const struct state before = state_before(w, p.b, p.u, t);
@@ -127,7 +127,7 @@ INLINE struct state step_bwd(const struct walk *w, const vf *a, struct place p, 
 }
 
 /* Gradient of the state after step t1-1, from later steps or from the final state. */
-INLINE struct state gradient_after(const struct walk *w, struct place p, i32 t1) {
+INLINE struct state gradient_after(const struct sweep *w, struct place p, i32 t1) {
     const struct cell_args *x = w->x;
     const i64 at = y_at(w, p.b, p.u);
     const bool end = p.b >= cell_live(x, t1);
@@ -135,13 +135,13 @@ INLINE struct state gradient_after(const struct walk *w, struct place p, i32 t1)
                     TWO_STATES ? v_load_or_zero(end ? x->dcT : x->carry + x->B * (i64)w->Hp, at) : v_zero());
 }
 
-static void put_carry(const struct walk *w, struct place p, struct state d) {
+static void put_carry(const struct sweep *w, struct place p, struct state d) {
     const i64 at = y_at(w, p.b, p.u);
     v_store(w->x->carry + at, d.h);
     if (TWO_STATES) v_store(w->x->carry + w->x->B * (i64)w->Hp + at, d.c);
 }
 
-INLINE void steps_bwd(const int n, const struct walk *w, const struct place *p, i32 t0, i32 t1) {
+INLINE void steps_bwd(const int n, const struct sweep *w, const struct place *p, i32 t0, i32 t1) {
     vf a[WIDTH][NA_ROOM];
     struct state d[WIDTH];
     UNROLL for (int j = 0; j < n; j++) {
@@ -156,11 +156,11 @@ INLINE void steps_bwd(const int n, const struct walk *w, const struct place *p, 
     UNROLL for (int j = 0; j < n; j++) put_carry(w, p[j], d[j]);
 }
 
-typedef void walk_fn(const struct walk *w, const struct place *p, i32 t0, i32 t1);
-static void fwd_one(const struct walk *w, const struct place *p, i32 t0, i32 t1) { steps_fwd(1, w, p, t0, t1); }
-static void fwd_few(const struct walk *w, const struct place *p, i32 t0, i32 t1) { steps_fwd(WIDTH, w, p, t0, t1); }
-static void bwd_one(const struct walk *w, const struct place *p, i32 t0, i32 t1) { steps_bwd(1, w, p, t0, t1); }
-static void bwd_few(const struct walk *w, const struct place *p, i32 t0, i32 t1) { steps_bwd(WIDTH, w, p, t0, t1); }
+typedef void sweep_fn(const struct sweep *w, const struct place *p, i32 t0, i32 t1);
+static void fwd_one(const struct sweep *w, const struct place *p, i32 t0, i32 t1) { steps_fwd(1, w, p, t0, t1); }
+static void fwd_few(const struct sweep *w, const struct place *p, i32 t0, i32 t1) { steps_fwd(WIDTH, w, p, t0, t1); }
+static void bwd_one(const struct sweep *w, const struct place *p, i32 t0, i32 t1) { steps_bwd(1, w, p, t0, t1); }
+static void bwd_few(const struct sweep *w, const struct place *p, i32 t0, i32 t1) { steps_bwd(WIDTH, w, p, t0, t1); }
 
 #include "model/cell/diag_solve.h"
 
@@ -176,7 +176,7 @@ static struct place place_of(struct part_of p, i32 i) {
 
 /* Runs each vector of the part over its live steps in [t0,t1), singly (one) or several together (few); longest rows come first.
  */
-static void each(const struct walk *w, struct part_of p, i32 t0, i32 t1, walk_fn *one, walk_fn *few) {
+static void each(const struct sweep *w, struct part_of p, i32 t0, i32 t1, sweep_fn *one, sweep_fn *few) {
     const i32 count = (p.b1 - p.b0) * (p.v1 - p.v0);
     struct place at[WIDTH];
     for (i32 i = 0, n; i < count; i += n) {
@@ -195,10 +195,10 @@ struct run_of {
     i32 t, b, n;
     i64 stride;
 };
-typedef void run_fn(const struct walk *w, const struct kern *k, struct run_of r, struct part_of p, const void *to);
+typedef void run_fn(const struct sweep *w, const struct kern *k, struct run_of r, struct part_of p, const void *to);
 
 /* Splits the live rows of [t0,t1) x [b0,b1) into runs: one run, or one per step, or one per row, whichever is longer. */
-static void each_run(const struct walk *w, struct part_of p, i32 t0, i32 t1, run_fn *fn, const void *to) {
+static void each_run(const struct sweep *w, struct part_of p, i32 t0, i32 t1, run_fn *fn, const void *to) {
     const struct kern *k = own_kern();
     const i32 B = w->x->B, b0 = p.b0, b1 = p.b1;
     if (t1 <= t0) return;
@@ -218,7 +218,7 @@ static void each_run(const struct walk *w, struct part_of p, i32 t0, i32 t1, run
 }
 
 /* z = bias + x Wx */
-static void run_z(const struct walk *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
+static void run_z(const struct sweep *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
     const struct cell_args *x = w->x;
     const i64 row = (i64)r.t * x->B + r.b, ld = r.stride * w->W;
     (void)to;
@@ -230,7 +230,7 @@ static void run_z(const struct walk *w, const struct kern *k, struct run_of r, s
 }
 
 /* dx = dz Wx'; if rows of dx are too close for whole vectors, element by element. */
-static void run_dx(const struct walk *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
+static void run_dx(const struct sweep *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
     const struct cell_args *x = w->x;
     const i32 Ip = round_up(x->I, LANES);
     const i64 row = (i64)r.t * x->B + r.b, ld = r.stride * x->dx_ld;
@@ -254,7 +254,7 @@ struct grads {
 };
 
 /* Sums over the rows of a run, started at zero and then added to the total: partial sums lose fewer digits. */
-static void unit_grads(const struct walk *w, struct run_of r, i32 u, const struct grads *to) {
+static void unit_grads(const struct sweep *w, struct run_of r, i32 u, const struct grads *to) {
     f32 *db = to->dbias + (i64)(u / LANES) * AREA + u % LANES;
     f32 *da = to->dw + (u / LANES) * w->panel + (i64)w->x->I * AREA + u % LANES;
     vf bias[GATES], sum[NA_ROOM], dz[GATES];
@@ -270,7 +270,7 @@ static void unit_grads(const struct walk *w, struct run_of r, i32 u, const struc
     UNROLL for (int k = 0; k < NA; k++) v_store(da + k * LANES, v_load(da + k * LANES) + sum[k]);
 }
 
-static void input_grads(const struct walk *w, const struct kern *k, struct run_of r, i32 p, f32 *dw) {
+static void input_grads(const struct sweep *w, const struct kern *k, struct run_of r, i32 p, f32 *dw) {
     f32 sum[DW_INPUTS * AREA] __attribute__((aligned(64)));
     const struct cell_args *x = w->x;
     const i64 row = (i64)r.t * x->B + r.b, x_ld = r.stride * x->x_ld;
@@ -282,7 +282,7 @@ static void input_grads(const struct walk *w, const struct kern *k, struct run_o
     }
 }
 
-static void run_dw(const struct walk *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
+static void run_dw(const struct sweep *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
     const struct grads *g = to;
     const i32 B = w->x->B;
     for (i32 i = 0; i < r.n; i += DW_ROWS) {
@@ -295,7 +295,7 @@ static void run_dw(const struct walk *w, const struct kern *k, struct run_of r, 
     }
 }
 
-/* ------------------------------------------------------------------ the walk ------------------------------------------------ */
+/* ------------------------------------------------------------------ the loop over time steps -------------------------------- */
 
 static bool solves(const struct cell_args *x) { return x->how == CELL_NEWTON || x->how == CELL_SCAN; }
 
@@ -309,7 +309,7 @@ static i32 chunk_steps(const struct cell_args *x, i32 rows, i32 panels) {
 /* Zeroes panels p0..p1 of [T][B][Hp] buffers for rows or steps that are not live. */
 static void put_zero(f32 *to, i64 n) { memset(to, 0, (size_t)n * sizeof *to); }
 
-static void end_states(const struct walk *w, i32 b0, i32 b1, i32 t1, i32 p0, i32 p1) {
+static void end_states(const struct sweep *w, i32 b0, i32 b1, i32 t1, i32 p0, i32 p1) {
     for (i32 b = b0; b < b1; b++) {
         const i32 t = cell_end(w->x, b, 0, t1);
         for (i32 u = p0 * LANES; u < p1 * LANES; u += VL) {
@@ -321,7 +321,7 @@ static void end_states(const struct walk *w, i32 b0, i32 b1, i32 t1, i32 p0, i32
 }
 
 static void fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
-    const struct walk w = walk_of(x);
+    const struct sweep w = sweep_of(x);
     i32 p0, p1;
     team_part(x->team, w.Hp / LANES, &p0, &p1);
     const struct part_of part = {b0, b1, p0 * SUB, p1 * SUB};
@@ -345,7 +345,7 @@ static void fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
 }
 
 /* Writes dh0, dc0: gradient of the state before step t0, for rows that are live then or never were. */
-static void begin_gradients(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 p0, i32 p1) {
+static void begin_gradients(const struct sweep *w, i32 b0, i32 b1, i32 t0, i32 p0, i32 p1) {
     const struct cell_args *x = w->x;
     for (i32 b = b0; b < b1; b++)
         for (i32 u = p0 * LANES; u < p1 * LANES; u += VL) {
@@ -356,7 +356,7 @@ static void begin_gradients(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 p0
 }
 
 /* dx of a chunk, rows split among the team; rows that are not live get zero. */
-static void inputs_bwd(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void inputs_bwd(const struct sweep *w, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct cell_args *x = w->x;
     each_run(w, (struct part_of){b0, b1, 0, 0}, t0, t1, run_dx, NULL);
     for (i32 t = t0; t < t1 && x->live; t++)
@@ -364,7 +364,7 @@ static void inputs_bwd(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 t1) {
 }
 
 static void bwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
-    const struct walk w = walk_of(x);
+    const struct sweep w = sweep_of(x);
     i32 p0, p1;
     team_part(x->team, w.Hp / LANES, &p0, &p1);
     const struct part_of part = {b0, b1, p0 * SUB, p1 * SUB};
@@ -388,7 +388,7 @@ static void bwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
 }
 
 static void dw_of(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
-    const struct walk w = walk_of(x);
+    const struct sweep w = sweep_of(x);
     struct grads to = {dw, dbias};
     i32 p0, p1;
     team_part(x->team, w.Hp / LANES, &p0, &p1);
@@ -415,14 +415,14 @@ static void prep(i32 inputs, i32 H, const f32 *w, f32 *wt) {
 
 static void rows_fwd(const struct cell_rows *r) {
     const struct cell_args x = diag_rows_args(r);
-    struct walk w = walk_of(&x);
+    struct sweep w = sweep_of(&x);
     w.keep = r->keep;
     each(&w, (struct part_of){0, r->n, 0, w.Hp / VL}, 0, 1, fwd_one, fwd_few);
 }
 
 static void rows_bwd(const struct cell_rows *r) {
     const struct cell_args x = diag_rows_args(r);
-    struct walk w = walk_of(&x);
+    struct sweep w = sweep_of(&x);
     w.keep = r->keep;
     for (i32 u = 0; u < w.Hp; u += VL) {
         f32 *da = r->dw + (u / LANES) * w.panel + (i64)r->I * AREA + u % LANES;

@@ -170,7 +170,7 @@ static void unit_rows(const struct plain *c, const struct cell_args *x, const f3
         for (i32 g = 0; g < GATES; g++) dw[w_at(c, x, u, x->I + k, g)] += da[k * GATES + g];
 }
 
-/* ------------------------------------------------------------------ the walk over time -------------------------------------- */
+/* ------------------------------------------------------------------ the loop over time steps -------------------------------- */
 
 static void row_fwd(const struct plain *c, const struct cell_args *x, i32 t, i32 b) {
     const i64 row = (i64)t * x->B + b;

@@ -85,7 +85,7 @@ INLINE void solve(const int n, struct system *s, i32 steps, const vf *begin) {
 /* One vector over a block of steps. Copies data that is read repeatedly: in its buffers it is strided and often maps to the
  * same cache sets. */
 struct block {
-    const struct walk *w;
+    const struct sweep *w;
     struct place p;
     i32 t, n;
     struct state begin;
@@ -98,7 +98,7 @@ INLINE f32 *block_z(const struct block *k, i32 i) { return z_of(k->w, k->p.b, k-
 INLINE i64 block_y(const struct block *k, i32 i) { return y_at(k->w, k->p.b, k->p.u) + (k->t + i) * k->w->yt; }
 INLINE struct state block_before(const struct block *k, i32 i) { return i > 0 ? k->s[i - 1] : k->begin; }
 
-static void block_open(struct block *k, const struct walk *w, struct place p, i32 t, i32 n) {
+static void block_open(struct block *k, const struct sweep *w, struct place p, i32 t, i32 n) {
     k->w = w, k->p = p, k->t = t, k->n = n;
     k->begin = state_before(w, p.b, p.u, t);
     load_weights(w, w->x->w, p.u, k->a);
@@ -231,7 +231,7 @@ static void solve_block(struct block *k, struct system *s) {
 }
 #endif
 
-static void fwd_solve(const struct walk *w, const struct place *p, i32 t0, i32 t1) {
+static void fwd_solve(const struct sweep *w, const struct place *p, i32 t0, i32 t1) {
     struct system s;
     struct block k;
     for (i32 t = t0; t < t1; t += DIAG_BLOCK) {
@@ -260,7 +260,7 @@ static void adjoint(const struct block *k, struct system *s) {
     }
 }
 
-static void bwd_solve(const struct walk *w, const struct place *p, i32 t0, i32 t1) {
+static void bwd_solve(const struct sweep *w, const struct place *p, i32 t0, i32 t1) {
     struct system s;
     struct block k;
     for (i32 end = t1, t; end > t0; end = t) {

@@ -20,7 +20,7 @@ static i32 count_of(const struct chain_peers *p, i32 i) { return p->first[i + 1]
 static size_t record_bytes(const struct chain_peers *p, i32 i) {
     return sizeof(struct chain_facts) + (size_t)count_of(p, i) * sizeof(i32);
 }
-/* Floats of a slice in a message: its state, and where it is settled. */
+/* Floats of a slice in a message: its state, and the round from which it is settled. */
 static i64 hand_floats(const struct chain *c) { return c->hand + 1; }
 
 err chain_peers_new(struct arena *a, const struct chain *c, i32 n, const i32 *rank, const i32 *first, i32 me,
@@ -59,7 +59,7 @@ static bool pass(struct chain_peers *p, i32 n) {
     return passed;
 }
 
-/* One more message of this turn, n of them so far. */
+/* Adds a message to this turn; n = messages so far. */
 static void add(struct chain_peers *p, i32 *n, i32 peer, bool sends, void *data, i64 bytes, const char *name) {
     struct comm_message *m = &p->m[(*n)++];
     *m = (struct comm_message){.data = data, .peer = p->rank[peer], .channel = CHANNEL_ROUND, .sends = sends};
@@ -102,7 +102,7 @@ static i32 owner_of(const struct chain_peers *p, i32 slice) {
     return i;
 }
 
-/* The pairs of a slice and its heir between this rank and rank i, in order of heirs; giving: the slices are this rank's. */
+/* The pairs of a slice and its heir between this rank and rank i, in order of heirs; giving: this rank has the slices. */
 static i32 pairs(const struct chain_peers *p, const struct chain *c, i32 i, bool giving) {
     i32 n = 0;
     for (i32 k = p->first[p->me]; k < p->first[p->me + 1]; k++) {

@@ -20,34 +20,34 @@ struct chain_facts {
 };
 void chain_facts_add(struct chain_facts *sum, const struct chain_facts *f);
 
-/* Starts n messages and waits until all are sent or received. */
+/* Starts n messages and waits until all are complete. */
 typedef bool chain_pass(void *self, struct comm_message *m, i32 n);
 
 struct chain_peers {
     chain_pass *pass;
     void *self;
     u64 serial; /* of the step */
-    u32 turn;   /* calls of this chain in this step */
-    f64 waited; /* seconds in this step, for messages */
+    u32 turn;   /* number of calls of this chain in this step */
+    f64 waited; /* seconds spent waiting for messages in this step */
     i32 n, me;  /* ranks; place of this one among them */
     i32 *rank;  /* [n] */
-    i32 *first; /* [n + 1] slices first[i]..first[i+1] are those of rank[i] */
+    i32 *first; /* [n + 1] rank[i] has slices first[i]..first[i+1] */
     /* their own */
     struct comm_message *m;
-    char *out, **in;  /* facts and steps of this rank, of the others */
-    f32 *give, *take; /* final states of this rank's slices; of the slices that they start from */
+    char *out, **in;  /* facts and steps of this rank, and of the others */
+    f32 *give, *take; /* final states of this rank's slices; of the predecessors of its slices */
     f32 *kept;        /* [nslice][state] final states of all slices, forward; set by peers_keep and peers_load */
     struct heir {
         i32 from, to;
     } * list;
 };
 
-/* c: a chain as it will be run; first and rank have n + 1 and n entries and are copied. */
+/* c: the chain to run; first and rank have n + 1 and n entries and are copied. */
 err chain_peers_new(struct arena *a, const struct chain *c, i32 n, const i32 *rank, const i32 *first, i32 me,
                     struct chain_peers **out);
 void peers_begin(struct chain_peers *p, u64 serial);
 
-/* f: this rank's facts in, those of all out.  steps [nslice], of this rank's slices in, of all out; may be NULL. */
+/* f: in: facts of this rank, out: of all. steps [nslice]: in: of this rank's slices, out: of all; may be NULL. */
 bool peers_facts(struct chain_peers *p, struct chain_facts *f, i32 *steps);
 /* Exchanges final states with heirs on other ranks, and the round from which on each is settled: sends, receives, or both. */
 enum { PEERS_GIVE = 1, PEERS_TAKE = 2 };

@@ -8,7 +8,7 @@ struct step_slices {
     const struct plan *plan;
     const struct run *run;
     struct exec *exec;
-    bool apart;                              /* alone, the rows of each member are run by themselves */
+    bool apart;                              /* if alone, run the rows of each member separately */
     struct chain_solver *solver[NET_OPS][2]; /* forward and backward; NULL = the op is no chain */
 };
 
@@ -56,7 +56,8 @@ err slices_bind(const struct plan *p, const struct run *r, struct exec *x, struc
     return 0;
 }
 
-/* Where rounds are limited forward says little of backward: warm begins are forgotten sooner than cold ones. */
+/* If rounds are limited, the forward pass tells little about backward: stored initial states are forgotten sooner than
+ * guessed ones. */
 void slices_solve(struct step_slices *s, const struct task *t, bool alone) {
     const bool backward = t->kind == TASK_BWD;
     struct chain c = chain_of(s, t->op, backward);

@@ -15,8 +15,8 @@ struct step_slices;
 
 /* Solvers for every op whose rows are slices, in the arena.  x: the exec that runs the step. */
 err slices_bind(const struct plan *p, const struct run *r, struct exec *x, struct arena *a, struct step_slices **out);
-/* Runs the op's chain over the rows of its task; alone, the first member has those of all of this process. */
+/* Runs the op's chain over the rows of its task; if alone, the first member runs those of all members of this process. */
 void slices_solve(struct step_slices *s, const struct task *t, bool alone);
-f64 slices_waited(const struct step_slices *s, const struct task *t); /* seconds for other ranks in the task that just ran */
+f64 slices_waited(const struct step_slices *s, const struct task *t); /* seconds that the last task waited for other ranks */
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/backoff.h"
 
-/* The measurements of a member, on cache lines of its own. */
+/* The measurements of a member, on its own cache lines. */
 struct chain_member {
     _Alignas(64) struct chain_facts size, left; /* of round 1; of the round that is compared */
     f64 waited;                                 /* seconds at gates, in this call */
@@ -30,7 +30,7 @@ err chain_solver_new(struct arena *a, i32 nslice, i32 nmember, struct chain_solv
     return 0;
 }
 
-/* A call as its member sees it. */
+/* A call from the view of one member. */
 struct solve {
     struct chain_solver *s;
     const struct chain *c;
@@ -67,7 +67,7 @@ f64 chain_waited(const struct chain_solver *s, i32 me) {
 
 static i32 settled_at(const struct solve *v, i32 k) { return atomic_load_explicit(&v->s->settled[k], memory_order_relaxed); }
 
-/* The rows of a member that are run together: all of them, or part i of those that are run apart. */
+/* Row range i of a member: all its rows, or one range per member if they run separately. */
 static bool part_of(const struct solve *v, i32 i, i32 *k0, i32 *k1) {
     const struct task *t = v->s->apart;
     *k0 = t && i < v->s->napart ? t[i].box.b0 : v->k0;
@@ -75,8 +75,8 @@ static bool part_of(const struct solve *v, i32 i, i32 *k0, i32 *k1) {
     return i < (t ? v->s->napart : 1);
 }
 
-/* The measurements of all members and ranks, the same for every member.  steps: of the round, sent to all ranks; NULL: the sums
- * are of what is left to run, not of the round. */
+/* Reduces the measurements of all members and ranks, equal for every member. steps: of the round, sent to all ranks; NULL:
+ * the sums count what is left to run. */
 static struct chain_facts together(const struct solve *v, i32 *steps) {
     struct chain_solver *s = v->s;
     struct chain_facts sum = {0};
@@ -92,7 +92,7 @@ static struct chain_facts together(const struct solve *v, i32 *steps) {
     return sum;
 }
 
-/* Ends to and from other ranks, by one member for all. */
+/* Exchanges final states with other ranks; one member does it for all. */
 static void hand_over(const struct solve *v) {
     struct chain_solver *s = v->s;
     if (!s->peers) return;
@@ -118,7 +118,7 @@ static void start(struct solve *v) {
         atomic_store_explicit(&v->s->settled[k], given ? 1 : 0, memory_order_relaxed);
         if (!given) v->c->guess(v->c, k);
     }
-    if (v->c->warm || v->c->kept) gate(v); /* what guesses look at may now be written over */
+    if (v->c->warm || v->c->kept) gate(v); /* the values that guesses read may now be overwritten */
 }
 
 /* Initial states are estimated in a sweep over all slices (--slice-rank), except where slices run one after another. */
@@ -142,7 +142,7 @@ static void run(struct solve *v) {
     }
 }
 
-/* The steps of a round, for the trace. */
+/* Records the steps of the round in the trace. */
 static void record(const struct solve *v) {
     const struct chain_solver *s = v->s;
     struct chain_trace *t = &v->s->trace;
@@ -155,8 +155,8 @@ static void record(const struct solve *v) {
 /* A NaN stays NaN, so that decisions do not depend on the assignment of slices to members. */
 static void widest(struct chain_member *m, f32 gap) { chain_facts_add(&m->left, &(struct chain_facts){.gap = gap}); }
 
-/* What prev left is taken where it differs.  Only facts of earlier rounds count for `settled`: what a slice before finds out in
- * this same phase may be seen or not. */
+/* Takes the final state of prev if it differs. Only facts of earlier rounds count for `settled`: results of other slices in
+ * this phase may or may not be visible yet. */
 static void compare(struct solve *v, i32 k) {
     struct chain_solver *s = v->s;
     struct chain_member *m = &s->member[v->me];
@@ -177,7 +177,7 @@ static void compare(struct solve *v, i32 k) {
     if (sure) atomic_store_explicit(&s->settled[k], v->round + 1, memory_order_relaxed);
 }
 
-/* The last round of a stale chain: what is left is measured, and left. */
+/* After the last of a fixed number of rounds: measures the remaining gap, and changes no state. */
 static void look(struct solve *v) {
     struct chain_member *m = &v->s->member[v->me];
     for (i32 k = v->k0; k < v->k1; k++) {
@@ -187,7 +187,7 @@ static void look(struct solve *v) {
     }
 }
 
-/* Where one begin follows from the other: slice after slice, rank after rank. */
+/* For a sweep, in which each initial state follows from the one before: compares slice after slice, rank after rank. */
 static void carry(struct solve *v) {
     struct chain_solver *s = v->s;
     if (s->peers && !s->lost) s->lost = !peers_ends(s->peers, v->c, s->settled, PEERS_TAKE);
@@ -195,7 +195,7 @@ static void carry(struct solve *v) {
     if (s->peers && !s->lost) s->lost = !peers_ends(s->peers, v->c, s->settled, PEERS_GIVE);
 }
 
-/* Each member its slices; where they follow from each other, the first of them all. */
+/* After a round: each member compares its slices; in a sweep the first member compares all of this rank. */
 static void sweep(struct solve *v) {
     const bool last = v->slice_rounds && v->round >= v->slice_rounds;
     if (!carries(v) || last) hand_over(v);
@@ -225,7 +225,7 @@ static void measure(struct solve *v, const struct chain_course *how, const struc
     if (v->me == 0) v->s->trace.scale = f->scale;
 }
 
-/* Is there more to do?  Every member finds the same. */
+/* True if another round is needed. Every member decides the same. */
 static bool more(struct solve *v) {
     const struct chain_facts f = together(v, NULL);
     const f32 gap = f.gap;
@@ -241,7 +241,7 @@ static bool more(struct solve *v) {
     return true;
 }
 
-/* All but `ran`, which the others may be writing to already. */
+/* Clears all but `ran`, which other members may be writing. */
 static void forget(struct chain_trace *t, i32 nslice) {
     t->nslice = nslice;
     t->rounds = t->serial = 0;
@@ -273,7 +273,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
     for (i32 i = 0, from, to; c->finish && part_of(&v, i, &from, &to); i++) c->finish(c, from, to);
     if (me == 0 && s->peers && c->kept && !s->lost) s->lost = !peers_keep(s->peers, c);
     if (me == 0) s->forgets = s->trace.rounds > 1 ? chain_forgets(&s->trace, s->sorted) : 0;
-    gate(&v); /* what finish of one slice reads of another was still there */
+    gate(&v); /* finish of a slice may read values of another slice: no member goes on to overwrite them */
 }
 
 static int ascending(const void *a, const void *b) {

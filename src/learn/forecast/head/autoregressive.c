@@ -1,4 +1,4 @@
-/* autoregressive.c - segment after segment: a cell of its own goes on from its last output, with the output layer inside. */
+/* autoregressive.c - forecasts segment after segment: a cell with an output layer continues from its own last output. */
 #include "learn/forecast/forecast.h"
 
 static err decode(const struct head_net *b, i32 *h) {
@@ -18,7 +18,7 @@ extern const struct head head_autoregressive;
 const struct head head_autoregressive = {
     .name = "autoregressive",
     .help = "segment after segment, each from the one before",
-    .report = " that goes on from its own output",
+    .report = " that continues from its own output",
     .segments = true,
     .plain_state = true,
     .own_output = true,

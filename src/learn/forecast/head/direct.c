@@ -1,4 +1,5 @@
-/* direct.c - the whole horizon at once: final states of the last layer, or its state at every step, and the features ahead. */
+/* direct.c - forecasts the whole horizon at once: from the final states of the last layer or its state at every step, and
+ * known-future features. */
 #include "learn/forecast/forecast.h"
 
 static err decode(const struct head_net *b, i32 *h) {

@@ -1,4 +1,4 @@
-/* head.c - the heads of heads.def, what they build with, and their outputs. */
+/* head.c - the table of heads (heads.def), helpers to build them, and their outputs. */
 #include "learn/forecast/forecast.h"
 
 #include <math.h>
@@ -54,7 +54,7 @@ static f32 around_mean(const struct forecast_row *row, f32 a, const f32 *corr, i
     return row->mean[k] + residual;
 }
 
-/* The network's quantile weighted by a, residuals of the base for the rest. */
+/* The network's quantile weighted by a; residual quantiles of the base for the rest. */
 static f32 own_quantile(const struct forecast_row *row, f32 a, const f32 *corr, i32 horizon, f32 residual, i32 q, i32 k) {
     const f32 rest = a < 1 ? (1.f - a) * residual : 0.f;
     return row->base[k] + a * row->div * corr[(i64)q * horizon + k] + rest;

@@ -10,10 +10,10 @@
 #include "data/window.h"
 #include "learn/forecast/input.h"
 
-struct forecast_spec; /* learn/forecast/forecast.h, which includes this file */
+struct forecast_spec; /* learn/forecast/forecast.h includes this file */
 struct forecast_row;
 
-/* What a head may read; buffers and ops are -1 where the net has none. */
+/* What a head may use; buffers and ops are -1 if the net has none. */
 struct head_net {
     struct net *n;
     const struct forecast_spec *spec;
@@ -27,30 +27,30 @@ struct head_net {
 
 struct head {
     const char *name; /* --decoder NAME */
-    const struct head *all_steps; /* the head that --loss-steps all makes of it; NULL = that does not go with it */
+    const struct head *all_steps; /* the head that --loss-steps all turns it into; NULL = the two do not combine */
     const char *help;
-    const char *report;      /* what a report adds to the name of the cell */
-    bool segments;           /* the horizon comes in segments of --segment values; else in one */
-    bool long_segment;       /* --segment auto is long for a short horizon too */
+    const char *report;      /* text that the report appends to the cell's name */
+    bool segments;           /* the horizon is cut into segments of --segment values; else it is one segment */
+    bool long_segment;       /* --segment auto is long for a short horizon, too */
     bool plain_state;        /* starts from the final state of one plain layer: no --bidirectional, no --projection */
     bool every_step;         /* a loss and a forecast at every step of the context: batches are tiles of the series (steps.c), and
                               * forecasts come from one pass that carries the state (stream.h) */
-    bool own_output;         /* decode makes the outputs: no norm, dropout and output layer follow */
-    enum input_role own;     /* an input of its own, one step long; INPUT_NONE = none.  Laid out by the batch */
-    bool own_is_segment;     /* it holds a segment of values; else one */
-    err (*front)(const struct head_net *b, i32 *x);  /* in front of the recurrent layers; NULL = nothing */
-    err (*decode)(const struct head_net *b, i32 *h); /* adds the layers behind them */
+    bool own_output;         /* decode makes the outputs: no norm, dropout or output layer follows */
+    enum input_role own;     /* its own input, one step long, which the batch fills; INPUT_NONE = none */
+    bool own_is_segment;     /* that input has a segment of values; else one value */
+    err (*front)(const struct head_net *b, i32 *x);  /* adds layers before the recurrent ones; NULL = none */
+    err (*decode)(const struct head_net *b, i32 *h); /* adds the layers after them */
 };
 
 const struct head *head_find(const char *name); /* NULL = there is none */
 const struct head *head_at(i32 i);              /* NULL = there are no more */
 
-/* What a forecast value is made of: --head NAME.  Quantiles come from the network or from residuals of validation. */
+/* What a forecast value consists of: --head NAME. Quantiles come from the network or from validation residuals. */
 struct head_output {
     const char *name;
-    bool quantiles;   /* an output for each quantile; else one */
-    const char *loss; /* of --loss auto */
-    /* The forecast that residuals are measured against. */
+    bool quantiles;   /* one output per quantile; else one output */
+    const char *loss; /* the loss that --loss auto chooses */
+    /* The point forecast whose residuals are measured. */
     const f32 *(*centre)(const struct forecast_row *row);
     /* Quantile q of step k.  a: guard weight; corr [nquantile][horizon]: outputs in units of div; residual: quantile q of the
      * residuals, may be NaN. */
@@ -58,17 +58,17 @@ struct head_output {
 };
 const struct head_output *head_output_find(const char *name); /* NULL = there is none */
 
-/* Adds an op that reads *buf (and op.in[1..]) and makes *buf its output. */
+/* Adds an op that reads *buf (and op.in[1..]); its output becomes *buf. */
 err head_chain(struct net *n, struct op_spec op, const char *name, i32 *buf);
-/* An op with the options of the net. */
+/* Makes an op with the options of the net. */
 struct op_spec head_op(const struct net *n, const char *layer);
-/* Puts buffer `other` beside *buf. */
+/* Concatenates buffer `other` to *buf. */
 err head_beside(struct net *n, const char *name, i32 other, i32 *buf);
-/* Outputs of each forecast value: one, or the quantiles. */
+/* Outputs per forecast value: one, or one per quantile. */
 i32 head_outputs(const struct forecast_spec *spec);
-/* The output that is the point forecast: the quantile nearest to the median, or the only one. */
+/* The output that is the point forecast: the quantile nearest to the median, or the only output. */
 i32 head_point(const struct forecast_spec *spec);
-/* The quantiles of the spec into an op. */
+/* Copies the quantiles of the spec into an op. */
 void head_quantiles(const struct forecast_spec *spec, struct op_spec *op);
 
 #endif

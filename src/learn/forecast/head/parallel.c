@@ -1,4 +1,5 @@
-/* parallel.c - all segments of the horizon side by side: each goes one step on from the final state, told which it is. */
+/* parallel.c - forecasts all segments of the horizon in parallel: each is one cell step from the final state, with the
+ * segment number as input. */
 #include "learn/forecast/forecast.h"
 
 static err front(const struct head_net *b, i32 *x) {

@@ -1,4 +1,4 @@
-/* course.c - the events of a trainer: passed on to its caller, and remembered for the curves of the report. */
+/* history.c - passes the events of a trainer to its caller and keeps losses, notes and warnings for the report. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void forward(void *self, const struct event *e) {
     t->fn(t->user, &out);
 }
 
-static err keep_point(struct course *c, const struct event *e) {
+static err keep_point(struct history *c, const struct event *e) {
     GROW(c->point, c->n, c->cap);
     c->point[c->n++] = (struct curve_point){.member = e->member, .step = (f64)e->step, .train = e->train, .valid = e->valid,
                                             .best = e->best, .refit = e->refit};
@@ -24,9 +24,9 @@ static err keep_point(struct course *c, const struct event *e) {
 }
 
 static void keep(void *self, const struct event *e) {
-    struct course *c = self;
+    struct history *c = self;
     const bool point = e->kind == EVENT_STEP || e->kind == EVENT_VALID;
-    if (point && keep_point(c, e) < 0) return; /* a report with fewer points is better than no run */
+    if (point && keep_point(c, e) < 0) return; /* out of memory: a report with fewer points is better than a failed run */
     const bool note = e->kind == EVENT_NOTE || e->kind == EVENT_DETAIL;
     struct str *to = note ? &c->notes : e->kind == EVENT_WARNING ? &c->warnings : NULL;
     if (to && e->text) str_addf(to, "%s\n", e->text);
@@ -34,11 +34,11 @@ static void keep(void *self, const struct event *e) {
 
 void trainer_listen(struct stretto_trainer *t) {
     events_add(&t->events, (struct sink){forward, t});
-    events_add(&t->events, (struct sink){keep, &t->course});
+    events_add(&t->events, (struct sink){keep, &t->history});
 }
 
 /* Points of a line of metrics.jsonl. */
-static err read_line(struct course *c, const char *line, size_t n) {
+static err read_line(struct history *c, const char *line, size_t n) {
     struct js *o = NULL;
     TRY(js_parse(line, n, "metrics.jsonl", &o));
     const bool valid = strcmp(js_str(js_get(o, "split"), ""), "valid") == 0;
@@ -50,7 +50,7 @@ static err read_line(struct course *c, const char *line, size_t n) {
     return keep_point(c, &e);
 }
 
-void course_read(struct course *c, const char *path) {
+void history_read(struct history *c, const char *path) {
     char *text = NULL;
     i64 size;
     if (file_load(path, INT64_MAX / 4, &text, &size) >= 0) c->n = 0;
@@ -69,7 +69,7 @@ static void cell(struct str *out, f64 v) {
     str_addf(out, ",%s", isnan(v) ? "" : text);
 }
 
-err course_csv(const struct course *c, const char *path) {
+err history_csv(const struct history *c, const char *path) {
     struct str out = {0};
     str_add(&out, "member,step,train,valid,best\n");
     for (i64 i = 0; i < c->n; i++) {
@@ -81,7 +81,7 @@ err course_csv(const struct course *c, const char *path) {
     return file_write_text(path, &out);
 }
 
-void course_free(struct course *c) {
+void history_free(struct history *c) {
     mem_free(c->point);
     str_free(&c->notes);
     str_free(&c->warnings);

@@ -1,10 +1,10 @@
-/* workshop.c - threads, kernels and machine of one run, from the options. */
+/* run_context.c - opens machine, threads, kernels, ranks and wisdom of one run, from the options. */
 #include <stdio.h>
 #include <string.h>
 
 #include "api/ranks.h"
 
-static err fill(const struct options *o, bool joins, struct workshop *w) {
+static err fill(const struct options *o, bool joins, struct run_context *w) {
     i32 threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
     TRY(pick_kernel(o, &w->use.kern, &w->use.how));
     NEW(w->machine, 1);
@@ -25,21 +25,21 @@ static err fill(const struct options *o, bool joins, struct workshop *w) {
     return pool_new(w->machine->ndevice, &w->use.pool);
 }
 
-err workshop_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
-                  struct workshop *out) {
-    *out = (struct workshop){.use = {.events = events, .stop = stop}};
+err run_context_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
+                  struct run_context *out) {
+    *out = (struct run_context){.use = {.events = events, .stop = stop}};
     mem_set_limit(o->memory);
     err e = fill(o, joins, out);
-    if (e < 0) workshop_close(out);
+    if (e < 0) run_context_close(out);
     return e;
 }
 
-void workshop_close(struct workshop *w) {
+void run_context_close(struct run_context *w) {
     pool_free(w->use.pool);
     wisdom_close(&w->wisdom);
     comm_free(w->comm);
     mem_free(w->ranks);
     str_free(&w->shares_from);
     mem_free(w->machine);
-    *w = (struct workshop){0};
+    *w = (struct run_context){0};
 }
