@@ -1,4 +1,5 @@
-/* path.c - times the way of a vector from a worker to a server and back: a ticket, a pull and a push, as a training step does them.
+/* path.c - times the way of a vector from a worker to a server and back: a ticket, a pull and a push, as a training step has.
+ * them.
  *
  *     mpirun -n 2 path FLOATS SECONDS [CODEC]     rank 0 serves, rank 1 works; without mpirun both are threads
  *         -> copy BYTES SECONDS                   memcpy of the vector: the limit of a copy
@@ -55,8 +56,17 @@ static err leg(struct end *w, struct pstore *s, i64 *first, i64 rounds, f64 *sec
 
 static err run(struct end *w) {
     struct pstore *s;
-    struct pstore_job job = {.comm = w->comm, .servers = 1, .n = w->n, .theta = w->theta, .block = 1024, .gradients = true,
-                             .kern = kern_best(), .optim = optim_find("sgd"), .state = {w->state}, .rate = rate, .stop = never};
+    struct pstore_job job = {.comm = w->comm,
+                             .servers = 1,
+                             .n = w->n,
+                             .theta = w->theta,
+                             .block = 1024,
+                             .gradients = true,
+                             .kern = kern_best(),
+                             .optim = optim_find("sgd"),
+                             .state = {w->state},
+                             .rate = rate,
+                             .stop = never};
     i64 first = 0, rounds = 3;
     f64 seconds;
     TRY(comm_connect(w->comm));
@@ -78,12 +88,16 @@ static void *live(void *self) {
     for (i64 i = 0; i < w->n && w->e >= 0; i++) w->grad[i] = (f32)(i % 7) * 1e-3f;
     if (w->e >= 0) w->e = run(w);
     if (w->e < 0) fprintf(stderr, "E%d %s\n", err_last()->code, err_last()->text);
-    if (w->e < 0) comm_abort(w->comm);
-    else comm_succeed(w->comm);
+    if (w->e < 0)
+        comm_abort(w->comm);
+    else
+        comm_succeed(w->comm);
     return NULL;
 }
 
-static int before(const void *a, const void *b) { return (*(const f64 *)a > *(const f64 *)b) - (*(const f64 *)a < *(const f64 *)b); }
+static int before(const void *a, const void *b) {
+    return (*(const f64 *)a > *(const f64 *)b) - (*(const f64 *)a < *(const f64 *)b);
+}
 
 static void print(struct end *w) {
     f64 copy[BATCHES];

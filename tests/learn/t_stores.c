@@ -56,7 +56,7 @@ TEST(synchronous_stores_have_the_bits_of_synchronous_ranks) {
 static void learns(const struct session_more *m) {
     struct session s = trained(m);
     f64 first = 0, best = INFINITY;
-    const struct course *c = &s.t->course;
+    const struct history *c = &s.t->history;
     for (i64 i = 0; i < c->n; i++) {
         if (isnan(c->point[i].valid)) continue;
         if (c->point[i].step == 0) first = c->point[i].valid;

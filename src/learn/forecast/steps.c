@@ -119,7 +119,8 @@ static void fill_rows(struct batcher *b, i32 slot) {
     }
 }
 
-/* First row of a tile. With spans, tiles come in the order of time; else each epoch visits every tile once, in a new order and shifted by a new phase. */
+/* First row of a tile. With spans, tiles come in the order of time; else each epoch visits every tile once, in a new order and
+ * shifted by a new phase. */
 static i64 tile_first(const struct batcher *b, i64 item) {
     i64 C = b->shape->context, rows = window_origins(&b->set) + C - 1, n = lmax(1, rows / C), room = lmax(0, rows - n * C);
     u32 epoch = (u32)(item / n);
