@@ -1,5 +1,4 @@
 /* path.c - times the way of a vector from a worker to a server and back: a ticket, a pull and a push, as a training step has.
- * them.
  *
  *     mpirun -n 2 path FLOATS SECONDS [CODEC]     rank 0 serves, rank 1 works; without mpirun both are threads
  *         -> copy BYTES SECONDS                   memcpy of the vector: the limit of a copy
