@@ -149,6 +149,8 @@ struct pstore {
     f32 *pulled;            /* [n] NULL = weights go to job.theta */
     f32 *state, *scratch;   /* codec: of pushes; for encoding in the worker, in the service */
     f32 *scratch2, *change; /* service: scratch; [chunk] a change of weights */
+    f64 coding[2];          /* seconds of this leg in codecs: in the worker thread, in the one that serves */
+    f32 momentum;           /* of the job, before `corrects` took it */
     i64 rounds;             /* pushes so far, for codecs that warm up */
     bool told;              /* this rank has ended its streams */
     bool leaving, closing;  /* no ticket will follow; this rank has the last weights */

@@ -5,6 +5,7 @@
  *            Tang et al., ICML 2019).  The last weights of a leg go plain, and the residual ends. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "store/inside.h"
 
 bool pack_plain(const struct pstore *s) { return !s->job.codec.codec || strcmp(s->job.codec.codec->name, "none") == 0; }
@@ -27,15 +28,25 @@ u32 pack_push(struct pstore *s, const struct ps_chunk *c, const f32 *v, const vo
     *packet = out;
     if (!pack_plain(s)) {
         const struct wire_args a = pack_args(s, c, s->rounds, s->corrects);
-        return s->job.codec.codec->encode(&a, from, s->state + c->state, s->scratch, out);
+        const f64 t0 = clock_now();
+        const u32 bytes = s->job.codec.codec->encode(&a, from, s->state + c->state, s->scratch, out);
+        s->coding[0] += clock_now() - t0;
+        return bytes;
     }
     *packet = from; /* it stays as it is until the weights of the next ticket have come */
     return pack_bytes(c);
 }
 
+static bool decode(struct pstore *s, const struct wire_args *a, const unsigned char *data, u32 bytes, f32 *to) {
+    const f64 t0 = clock_now();
+    const bool good = s->job.codec.codec->decode(a, data, bytes, to);
+    s->coding[1] += clock_now() - t0;
+    return good;
+}
+
 bool unpack_push(struct pstore *s, const struct ps_chunk *c, const unsigned char *data, u32 bytes, f32 *to) {
     const struct wire_args a = pack_args(s, c, 0, s->corrects);
-    if (!pack_plain(s)) return s->job.codec.codec->decode(&a, data, bytes, to);
+    if (!pack_plain(s)) return decode(s, &a, data, bytes, to);
     if (bytes != pack_bytes(c)) return false;
     if ((const void *)data != to) memcpy(to, data, bytes);
     return true;
@@ -46,11 +57,14 @@ static u32 pack_change(struct pstore *s, struct ps_inbox *in, const struct ps_ch
     const i64 n = c->hi - c->lo, at = c->lo - own_shard(s)->lo;
     const f32 *center = s->server.center + at;
     f32 *base = in->base + at;
+    const f64 t0 = clock_now();
     for (i64 i = 0; i < n; i++) {
         s->change[i] = center[i] - base[i];
         base[i] = center[i];
     }
-    return s->job.codec.codec->encode(&a, s->change, in->state + c->state - in->state0, s->scratch2, packet);
+    const u32 bytes = s->job.codec.codec->encode(&a, s->change, in->state + c->state - in->state0, s->scratch2, packet);
+    s->coding[1] += clock_now() - t0;
+    return bytes;
 }
 
 /* The last weights of a leg are not changed any more; others are copied where an update could come before they have left. */
@@ -75,7 +89,7 @@ bool unpack_weights(struct pstore *s, const struct ps_chunk *c, const unsigned c
         if ((const void *)data != to) memcpy(to, data, bytes);
     } else {
         const struct wire_args a = pack_args(s, c, 0, false);
-        if (!s->job.codec.codec->decode(&a, data, bytes, s->change)) return false;
+        if (!decode(s, &a, data, bytes, s->change)) return false;
         for (i64 i = 0; i < c->hi - c->lo; i++) to[i] += s->change[i];
     }
     if (s->pulled && !s->job.store.policy->own_weights) memcpy(s->job.theta + c->lo, to, pack_bytes(c));

@@ -50,6 +50,7 @@ err pstore_new(const struct pstore_job *job, struct pstore **out) {
     pthread_mutex_init(&s->turn, NULL);
     s->corrects = job->gradients && job->codec.codec && strcmp(job->codec.codec->name, "topk") == 0 &&
                   strcmp(job->optim->name, "sgd") == 0 && job->hyper.momentum > 0;
+    s->momentum = job->hyper.momentum;
     if (s->corrects) s->job.hyper.momentum = 0;
     const err e = make(s);
     if (e < 0)
@@ -79,9 +80,35 @@ void pstore_free(struct pstore *s) {
     mem_free(s);
 }
 
-void pstore_change(struct pstore *s, const struct store_choice *c) { s->job.store = *c; }
+/* Seconds for a byte from rank to rank: the fastest of a few broadcasts. */
+err pstore_probe(struct comm *c, f64 *seconds) {
+    enum { BYTES = 1 << 20, TIMES = 4 };
+    char *data;
+    f64 best = 1e9, all[COMM_RANKS];
+    NEW(data, BYTES);
+    err e = 0;
+    for (i32 k = 0; k < TIMES && e >= 0; k++) {
+        const u8 here = 1;
+        u8 ready[COMM_RANKS];
+        e = comm_allgather(c, "probe", &here, 1, ready);
+        const f64 t0 = clock_now();
+        if (e >= 0) e = comm_broadcast(c, "probe", data, BYTES);
+        best = dmin(best, clock_now() - t0);
+    }
+    mem_free(data);
+    if (e >= 0) e = comm_allgather(c, "probe", &best, sizeof best, all);
+    *seconds = 0;
+    for (i32 k = 0; k < comm_size(c) && e >= 0; k++) *seconds = dmax(*seconds, all[k] / BYTES / (comm_size(c) - 1));
+    return e;
+}
 
-i32 pstore_parts(const struct pstore *s) { return s->at.nworker; }
+void pstore_drop_codec(struct pstore *s) {
+    s->job.codec.codec = NULL;
+    s->job.hyper.momentum = s->momentum;
+    s->corrects = false;
+    s->lends = comm_direct(s->job.comm);
+}
+
 i32 pstore_worker(const struct pstore *s) { return worker_of(s, comm_rank(s->job.comm)); }
 f32 *pstore_pulled(struct pstore *s) { return s->pulled; }
 i32 pstore_shards(const struct pstore *s, const struct store_shard **out) {
@@ -104,7 +131,7 @@ static err begin(struct pstore *s) {
     s->before = post_counted(s->post);
     s->whole = 0;
     s->leaving = s->closing = s->told = false;
-    s->waited = s->worked = 0;
+    s->waited = s->worked = s->coding[0] = s->coding[1] = 0;
     s->since = 0;
     atomic_store(&d->asked, 0);
     atomic_store(&d->ready, 0);
@@ -206,14 +233,15 @@ err pstore_give(struct pstore *s, const struct pstore_ticket *t, const struct ps
 /* What each rank adds to the account of a leg. */
 struct share {
     i64 sent, whole, messages, events;
-    f64 waited, worked;
+    f64 waited, worked, coding;
 };
 
 static err account(struct pstore *s, struct pstore_leg *out, i64 *events) {
     struct comm *c = s->job.comm;
     const struct post_count now = post_counted(s->post);
-    const struct share mine = {now.sent - s->before.sent, s->whole,  now.messages - s->before.messages,
-                               s->server.nevent,          s->waited, s->worked};
+    const struct share mine = {now.sent - s->before.sent,  s->whole,  now.messages - s->before.messages,
+                               s->server.nevent,           s->waited, s->worked,
+                               s->coding[0] + s->coding[1]};
     struct share all[COMM_RANKS];
     struct pstore_leg leg = {.end = s->tickets.last,
                              .pushes = s->server.pushes,
@@ -230,6 +258,7 @@ static err account(struct pstore *s, struct pstore_leg *out, i64 *events) {
         leg.messages += all[k].messages;
         leg.waited += all[k].waited;
         leg.worked += all[k].worked;
+        leg.coding += all[k].coding;
         if (k >= s->at.server0 && k < s->at.server0 + s->at.nserver) events[k - s->at.server0] = all[k].events;
     }
     *out = leg;

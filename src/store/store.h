@@ -45,10 +45,10 @@ struct pstore_job {
 /* All ranks call pstore_new, begin, end and free together.  E106 with the option where counts do not fit. */
 err pstore_new(const struct pstore_job *job, struct pstore **out);
 void pstore_free(struct pstore *s);
-/* Another policy for the next legs, over the same weights and servers. */
-void pstore_change(struct pstore *s, const struct store_choice *c);
+/* From the next leg on messages go as they are: the codec's residuals end. */
+void pstore_drop_codec(struct pstore *s);
+err pstore_probe(struct comm *c, f64 *seconds); /* for a byte from rank to rank; all ranks get the slowest */
 
-i32 pstore_parts(const struct pstore *s);  /* workers, and parts of a round */
 i32 pstore_worker(const struct pstore *s); /* number of this rank's worker; -1 = it only serves */
 struct store_shard {
     i64 lo, hi;
@@ -95,6 +95,7 @@ struct pstore_leg {
     i64 sent, whole, messages; /* bytes of all ranks: on the wire; as f32 without codec; messages */
     i64 stale[STALE_BINS];     /* pushes of shard 0 by updates that the worker had not seen, the last bin: and more */
     f64 waited, worked;        /* seconds of all workers: for tickets and weights; between take and give */
+    f64 coding;                /* seconds of all ranks in codecs */
 };
 /* After pstore_take returned 0 or at once on a rank without worker: waits for all ranks; job.theta is the model. record: NULL =
  * not wanted; owned by the caller. */

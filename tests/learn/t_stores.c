@@ -7,10 +7,10 @@
 #include "api/ranks.h"
 #include "session.h"
 
-static const char *const small[] = {"preset", "none", "target",         "a",  "horizon", "4",  "context", "16",
-                                    "batch",  "16",   "validate-every", "10", "steps",   "40", "hidden",  "20",
-                                    "base",   "last", "threads",        "1",  "guard",   "no", "gaps",    "mask",
-                                    NULL};
+static const char *const small[] = {
+    "preset",         "none", "target",     "a",   "horizon", "4",    "context", "16",   "batch",   "16",
+    "validate-every", "10",   "steps",      "40",  "hidden",  "20",   "base",    "last", "threads", "1",
+    "guard",          "no",   "keep-codec", "yes", "gaps",    "mask", NULL};
 
 struct session_more {
     const char *word[24];

@@ -63,7 +63,7 @@ static bool stops(const void *self) {
 /* summed: a round is one update, by the sum of its parts. */
 static err tickets(struct worker *w, struct pstore *s, i32 local, bool summed) {
     struct pstore_ticket t;
-    const i32 parts = pstore_parts(s);
+    const i32 parts = w->set->ranks - w->set->servers;
     err e;
     while ((e = pstore_take(s, &t)) > 0) {
         const bool bad = w->set->nan_ticket > 0 && t.number == w->set->nan_ticket;

@@ -36,6 +36,7 @@ struct store_run {
     i64 base;           /* step with which round 0 of `local` steps began */
     i64 local;          /* steps of a ticket in this leg */
     f32 alpha;          /* easgd */
+    f64 byte_seconds;   /* of a byte from rank to rank; 0 = the codec was judged, or there is none */
     f64 slow;           /* fault injection: times as long; 0 = not slowed */
     i64 slow_from;
     i64 *border; /* pieces */

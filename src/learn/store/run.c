@@ -105,6 +105,7 @@ static err prepare(struct fit *t, struct store_run *r) {
     if (r->now.policy->own_weights) ARENA_NEW(&r->arena, r->own, t->f->net.ntheta);
     TRY(open_store(t, r));
     TRY(count_private(t, r));
+    if (!store_is_lossless(&r->spec) && !r->spec.keeps_codec) TRY(pstore_probe(t->job->use.comm, &r->byte_seconds));
     TRY(chooser_new(r, &r->chooser));
     return order_open(t, r);
 }
@@ -205,6 +206,19 @@ err store_salvage(struct fit *t, const struct comm_loss *loss) {
     return 0;
 }
 
+/* After the first leg: seconds that a codec took against those that its bytes would have.  All ranks see the same numbers. */
+static void judge_codec(struct fit *t, struct store_run *r, const struct pstore_leg *leg) {
+    const f64 saved = (f64)(leg->whole - leg->sent) * r->byte_seconds;
+    if (r->byte_seconds <= 0 || leg->coding <= 0) return;
+    if (leg->coding > saved) {
+        pstore_drop_codec(r->ps);
+        event_note(t->job->use.events, EVENT_NOTE,
+                   "codec %s took %.3g s and saved %.3g s at %.3g GB/s between ranks: it is switched off (--keep-codec keeps it)",
+                   r->spec.codec.codec->name, leg->coding, saved, 1e-9 / r->byte_seconds);
+    }
+    r->byte_seconds = 0;
+}
+
 err store_leg(void *fit, struct train_state *s, i64 until) {
     struct fit *t = fit;
     struct store_run *r = t->store;
@@ -222,6 +236,7 @@ err store_leg(void *fit, struct train_state *s, i64 until) {
     add_up(r, &leg);
     r->steps += step - s->step;
     TRY(refusals(t, r, &leg, step));
+    judge_codec(t, r, &leg);
     s->loss_sum += mean * (f64)rounds;
     s->loss_count += rounds;
     const struct leg_facts facts = {step, step - s->step, clock_now() - t0, leg.waited, leg.worked, mean, store_parts(t)};

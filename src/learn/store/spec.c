@@ -81,6 +81,7 @@ err store_spec_read(const struct options *o, struct store_spec *out) {
                                .server = named(o->server_optim),
                                .server_lr = opt_is_auto(o, OPT_server_lr) ? -1 : o->server_lr,
                                .by_time = strcmp(o->shards, "time") == 0,
+                               .keeps_codec = o->keep_codec,
                                .stops = strcmp(o->on_nan, "stop") == 0,
                                .replay = o->replay && *o->replay ? o->replay : NULL};
     TRY(store_policy_parse(o->store, &out->choice));
@@ -88,19 +89,19 @@ err store_spec_read(const struct options *o, struct store_spec *out) {
     return read_granularity(o->granularity, out);
 }
 
-static bool lossless(const struct store_spec *s) { return strcmp(s->codec.codec->name, "none") == 0; }
+bool store_is_lossless(const struct store_spec *s) { return strcmp(s->codec.codec->name, "none") == 0; }
 
 bool store_is_plain(const struct store_spec *s) {
     if (!s->choice.policy) return true; /* nobody has asked for a store */
-    return s->choice.policy->plain && lossless(s) && s->servers == 0 && s->every == EVERY_POLICY && s->piece == PIECE_MODEL &&
-           !s->worker && !s->server && s->server_lr < 0 && !s->by_time && !s->replay;
+    return s->choice.policy->plain && store_is_lossless(s) && s->servers == 0 && s->every == EVERY_POLICY &&
+           s->piece == PIECE_MODEL && !s->worker && !s->server && s->server_lr < 0 && !s->by_time && !s->replay;
 }
 
 void store_spec_text(const struct store_spec *s, char out[160]) {
     const struct store_policy *p = s->choice.policy;
     size_t n = (size_t)snprintf(out, 160, p->most > 0 ? "%s:%g" : "%s", p->name, s->choice.value);
     if (s->servers > 0) n += (size_t)snprintf(out + n, 160 - n, ", %d server%s", s->servers, s->servers > 1 ? "s" : "");
-    if (!lossless(s))
+    if (!store_is_lossless(s))
         snprintf(out + n, 160 - n, s->codec.codec->unit ? ", codec %s:%g" : ", codec %s", s->codec.codec->name, s->codec.value);
 }
 
@@ -136,7 +137,7 @@ static err check_shared(const struct options *o, const struct store_spec *s) {
     if (strcmp(o->parallel, "auto") != 0 && strcmp(o->parallel, "serial") != 0)
         return contradicts(name, "--parallel", "--parallel serial   or   --store sync",
                            "each thread makes serial steps of its own, nothing is cut");
-    if (s->servers > 0 || !lossless(s) || s->by_time || s->replay)
+    if (s->servers > 0 || !store_is_lossless(s) || s->by_time || s->replay)
         return contradicts(name, "servers, codecs, --shards time or --replay", "--store asp",
                            "threads share one vector, nothing is sent");
     if (s->every != EVERY_POLICY || s->piece != PIECE_MODEL || s->worker || s->server || s->server_lr >= 0)

@@ -24,6 +24,7 @@ struct store_spec {
     const char *worker, *server; /* optimisers; NULL = by the policy */
     f64 server_lr;               /* < 0 = by the policy */
     bool by_time;                /* each worker owns a span of time */
+    bool keeps_codec;            /* even where it costs more than it saves */
     bool stops;                  /* at a push that is not finite */
     const char *replay;          /* NULL = none */
 };
@@ -37,6 +38,7 @@ err store_spec_check(const struct options *o);
 err store_spec_ranks(const struct store_spec *s, i32 ranks, const struct events *to);
 
 /* The messages of the plan do all that is asked: no server, no codec, an update after every step. */
+bool store_is_lossless(const struct store_spec *s); /* no codec */
 bool store_is_plain(const struct store_spec *s);
 /* Names it for people: "ssp:3, 2 servers, codec bf16". */
 void store_spec_text(const struct store_spec *s, char out[160]);
