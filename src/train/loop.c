@@ -44,7 +44,38 @@ static void snapshot(const struct store *st, struct train_state *s, bool restore
     if (!restore) s->good_step = s->step;
 }
 
-static i64 last_step(const struct train_job *j) { return j->until > 0 ? j->until : j->steps; }
+/* Steps of a round that lowers the best loss by less than this share are not followed by more; the best of a round that is
+ * followed lies in its last quarter. */
+#define ROUND_GAIN 0.005
+
+/* Budget of the run: no round ends later. */
+static i64 last_step(const struct train_job *j) { return j->until > 0 ? j->until : lmax(j->steps, j->max_steps); }
+
+/* End of the round in which `step` is done, as rounds follow each other: steps, twice that, .. the budget. */
+static i64 round_of(const struct train_job *j, i64 step) {
+    const i64 most = lmax(j->steps, j->max_steps);
+    i64 end = lmax(1, j->steps);
+    while (end <= step && end < most) end = lmin(2 * end, most);
+    return end;
+}
+
+static bool still_falls(const struct train_state *s) {
+    return isfinite(s->best) && s->best_step >= s->end - s->end / 4 && !(s->best > s->mark * (1 - ROUND_GAIN));
+}
+
+/* After the last step of a round: true if another one begins. */
+static bool next_round(const struct train_job *j, struct train_state *s) {
+    if (j->until > 0 || s->end >= last_step(j) || !still_falls(s)) return false;
+    s->mark = s->best;
+    s->end = round_of(j, s->end);
+    return true;
+}
+
+/* Why a run with a budget ended: its rounds, or the budget. */
+static const char *end_text(const struct train_job *j, const struct train_state *s, err reason) {
+    if (reason != STOP_STEPS || j->until > 0 || j->max_steps <= j->steps) return stop_reason_text(reason);
+    return s->end >= last_step(j) && still_falls(s) ? "budget used up, validation still falls (--max-steps)" : "validation falls no more";
+}
 
 struct progress {
     struct step *exec;
@@ -64,10 +95,10 @@ static void emit(const struct train_job *j, const struct train_state *s, const s
                  f64 valid, bool best) {
     f64 now = clock_now(), run = now - p->start;
     f64 done = (f64)s->step;
-    struct event e = {.kind = kind, .member = j->member, .members = j->members, .step = s->step, .steps = j->steps};
+    struct event e = {.kind = kind, .member = j->member, .members = j->members, .step = s->step, .steps = s->end};
     e.epoch = j->steps_per_epoch > 0 ? done / j->steps_per_epoch : 0;
     e.seconds = s->seconds + run;
-    e.left = done > 0 ? (s->seconds + run) / done * (f64)(last_step(j) - s->step) : -1;
+    e.left = done > 0 ? (s->seconds + run) / done * (f64)(s->end - s->step) : -1;
     e.train = mean_loss(s);
     e.valid = valid;
     e.lr = p->lr;
@@ -114,12 +145,12 @@ static void count(struct train_state *s, struct progress *p, const struct exec_r
 }
 
 f64 train_rate(const struct train_job *j, const struct train_state *s, i64 step) {
-    return (f64)(f32)j->lr * s->lr_factor * schedule_factor(j->schedule, step, j->steps, j->warmup);
+    return (f64)(f32)j->lr * s->lr_factor * schedule_factor(j->schedule, step, round_of(j, step), j->warmup);
 }
 
 /* A leg up to the next validation. */
 static err one_leg(const struct train_job *j, struct train_state *s, struct progress *p) {
-    const i64 from = s->step, border = (from / j->validate_every + 1) * j->validate_every, until = lmin(border, last_step(j));
+    const i64 from = s->step, border = (from / j->validate_every + 1) * j->validate_every, until = lmin(border, s->end);
     p->lr = train_rate(j, s, from);
     p->ask = 0; /* ranks look around after each leg */
     TRY(j->leg(j->self, s, until));
@@ -285,8 +316,8 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
 
 /* The reason to stop after the present step, or 0. The last step takes precedence over a signal: a checkpoint is only written
  * while steps are left, so that a resumed run never misses the last validation. */
-static err stop_now(const struct train_job *j, const struct train_state *s, u64 seen) {
-    if (s->step >= last_step(j)) return STOP_STEPS;
+static err stop_now(const struct train_state *s, u64 seen) {
+    if (s->step >= s->end) return STOP_STEPS;
     return seen & SEEN_STOP ? STOP_SIGNAL : seen & SEEN_LATE ? STOP_TIME : 0;
 }
 
@@ -330,7 +361,7 @@ static err relay(const struct train_job *j, struct train_state *s, struct progre
 
 static void tick(const struct train_job *j, const struct train_state *s) {
     event_emit(j->events, &(struct event){.kind = EVENT_TICK, .member = j->member, .members = j->members, .step = s->step,
-                                          .steps = j->steps, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});
+                                          .steps = s->end, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});
 }
 
 /* After a step: checks flags, validates, changes the layout, saves. *reason to stop, or 0. */
@@ -339,7 +370,7 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
     bool finite = true;
     u64 seen;
     TRY(look_around(j, s, p, &seen));
-    *reason = stop_now(j, s, seen);
+    *reason = stop_now(s, seen);
     const bool regular = j->leg ? p->whole_leg : s->step % j->validate_every == 0, early = *reason == STOP_TIME && !regular;
     const bool due = regular || (*reason && *reason != STOP_SIGNAL);
     const bool tells = !regular && s->step % imax(1, (i32)(j->validate_every / 5)) == 0;
@@ -353,6 +384,7 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
         return batches_from(j, s, batches);
     }
     if (due && s->place == PLACE_STEPPED) TRY(validate(j, s, p));
+    if (due && *reason == STOP_STEPS && next_round(j, s)) *reason = 0;
     const bool plateau = due && j->validate && j->patience > 0 && s->bad >= j->patience;
     if (plateau && (!*reason || *reason == STOP_SIGNAL)) *reason = STOP_PLATEAU; /* as in the run that was not interrupted */
     if (due && (!*reason || *reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches, &seen)); /* also in the run that is resumed */
@@ -368,7 +400,7 @@ static bool between(const struct train_state *s) { return s->place == PLACE_STEP
 
 static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
     const bool plateau = j->validate && j->patience > 0 && s->bad >= j->patience; /* resumed after the last validation */
-    err reason = between(s) ? 0 : s->step >= last_step(j) ? STOP_STEPS : plateau ? STOP_PLATEAU : 0;
+    err reason = between(s) ? 0 : s->step >= s->end ? STOP_STEPS : plateau ? STOP_PLATEAU : 0;
     while (!reason) {
         bool finite = true;
         if (!between(s) && j->leg) TRY(one_leg(j, s, p));
@@ -402,13 +434,15 @@ static i64 reported_to(const struct train_state *s) {
 err train_run(const struct train_job *j, struct train_state *s) {
     struct progress p = {.exec = j->exec, .begin = clock_now()};
     p.start = p.begin;
+    if (s->end == 0) s->end = j->until > 0 ? j->until : round_of(j, 0);
     step_set_ahead(p.exec, &(struct step_ahead){s->due ? s->ahead : NULL, s->ahead_loss, s->ahead_norm});
     p.since = p.saved = p.start;
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
-                                          .steps = j->steps, .train = (f64)NAN, .left = -1, .refit = j->refit,
+                                          .steps = s->end, .train = (f64)NAN, .left = -1, .refit = j->refit,
                                           .rollbacks = (i32)s->rollbacks, .kept = reported_to(s),
                                           .valid = isfinite(s->best) ? s->best : (f64)NAN, .best_step = s->best_step});
     if (s->step == 0 && s->place == PLACE_BEGIN) TRY(first_look(j, s, &p));
+    if (s->step == 0) s->mark = s->best;
     struct prefetch *batches = NULL;
     TRY(batches_from(j, s, &batches));
     err reason = run_steps(j, s, &p, &batches);
@@ -418,11 +452,11 @@ err train_run(const struct train_job *j, struct train_state *s) {
     if (reason != STOP_SIGNAL && isfinite(s->best))
         memcpy(j->store->theta, s->best_theta, (size_t)j->store->ntheta * sizeof(f32));
     event_emit(j->events, &(struct event){.kind = EVENT_END,
-                                          .text = stop_reason_text(reason),
+                                          .text = end_text(j, s, reason),
                                           .member = j->member,
                                           .members = j->members,
                                           .step = s->step,
-                                          .steps = j->steps,
+                                          .steps = s->end,
                                           .seconds = s->seconds,
                                           .train = s->train_loss,
                                           .valid = isfinite(s->best) ? s->best : (f64)NAN,

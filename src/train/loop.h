@@ -5,6 +5,9 @@
  *                          not finite: back to the last       no better `patience` times: stop
  *                          good state, lr / 2, once; then E501
  *
+ * Rounds: after `steps` steps the loop goes on to twice as many, and so on up to max_steps, while a round lowers the best loss by
+ * more than ROUND_GAIN and ends near its best.  The learning rate follows the schedule over all steps up to the round's end.
+ *
  * The loop knows neither series nor forecasts: the job hands it batches and a validation loss.  Everything that decides what
  * comes next is in struct train_state, so a resumed run continues bit for bit. */
 #ifndef STRETTO_TRAIN_LOOP_H
@@ -33,6 +36,8 @@ struct train_state {
     i64 best_step;
     f64 best;            /* lowest validation loss, INFINITY before the first */
     i64 bad;             /* validations since the best */
+    i64 end;             /* of the present round; 0 = before the first step */
+    f64 mark;            /* best at the begin of the round */
     f64 lr_factor;       /* 1, halved by a roll-back */
     i64 rollbacks;
     f64 seconds;         /* training time so far, over all resumptions */
@@ -65,7 +70,7 @@ struct train_job {
 #include "base/option_members.h"
         };
     };
-    i64 until;            /* stop after this many steps; 0 = all */
+    i64 until;            /* stop after this many steps; 0 = when validation says so */
     struct optim_hyper hyper; /* its lr is set by the loop */
     f64 steps_per_epoch, rows_per_step;
     bool warm;            /* step_args.warm of every step */

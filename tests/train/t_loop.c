@@ -42,7 +42,7 @@ static void fill(void *self, i64 batch, i32 slot) {
 
 static f32 *const *inputs(void *self, i64 batch, i32 slot, f32 *scale) {
     struct line *l = self;
-    assert_in_range(batch, 0, l->job.steps * l->job.accumulate - 1);
+    assert_in_range(batch, 0, lmax(l->job.steps, l->job.max_steps) * l->job.accumulate - 1);
     *scale = 1.f / B / (f32)l->job.accumulate;
     return l->input[slot];
 }
@@ -155,6 +155,75 @@ TEST(loop_counts_its_patience_from_the_last_gain) {
     assert_int_equal(s.best_step, 20);
     train_state_free(&s);
     close_line(&l);
+}
+
+/* Rounds of 20, 40, 60 and 100 steps, with losses before the first step and after every ten. */
+static err run_rounds(const f64 *script, i64 budget, struct train_state *s) {
+    struct line l;
+    open_line(&l);
+    l.losses = script;
+    l.job.steps = 20;
+    l.job.max_steps = budget;
+    T_OK(train_state_new(&l.store, s));
+    const err e = train_run(&l.job, s);
+    train_state_free(s);
+    close_line(&l);
+    return e;
+}
+
+TEST(loop_goes_on_while_validation_falls) {
+    static const f64 falls_twice[] = {9, 8, 7, 6, 5, 4.5, 4.7, 4.6, 4.99};
+    static const f64 hardly_falls[] = {9, 8, 7, 7.1, 6.99, 1, 1};
+    static const f64 fell_early[] = {9, 6, 7, 1, 1};
+    static const f64 falls_on[] = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5, 0.2};
+    struct train_state s;
+    assert_int_equal(run_rounds(falls_twice, 80, &s), STOP_STEPS);
+    assert_int_equal(s.step, 80);
+    assert_int_equal(s.best_step, 50);
+    assert_int_equal(run_rounds(falls_twice, 1000, &s), STOP_STEPS); /* the best is before the last quarter of 80 */
+    assert_int_equal(s.step, 80);
+    assert_int_equal(run_rounds(hardly_falls, 1000, &s), STOP_STEPS);
+    assert_int_equal(s.step, 40);
+    assert_int_equal(run_rounds(fell_early, 1000, &s), STOP_STEPS);
+    assert_int_equal(s.step, 20);
+    assert_int_equal(run_rounds(falls_on, 100, &s), STOP_STEPS); /* the budget cuts the last round */
+    assert_int_equal(s.step, 100);
+    assert_int_equal(run_rounds(falls_on, 0, &s), STOP_STEPS);
+    assert_int_equal(s.step, 20);
+}
+
+/* Stopped at the border of two rounds and in the second, where rates of learning follow the longer schedule. */
+TEST(loop_stopped_between_rounds_and_resumed_equals_unbroken) {
+    static const f64 script[] = {9, 8, 7, 6, 5, 5.1, 4.99, 4.999, 5};
+    struct line a, b;
+    struct train_state s, r;
+    i32 stops = 0;
+    open_line(&a);
+    open_line(&b);
+    a.losses = b.losses = script;
+    a.job.steps = b.job.steps = 20;
+    a.job.max_steps = b.job.max_steps = 1000;
+    a.job.schedule = b.job.schedule = SCHEDULE_COSINE;
+    T_OK(train_state_new(&a.store, &s));
+    T_OK(train_state_new(&b.store, &r));
+    assert_int_equal(train_run(&a.job, &s), STOP_STEPS);
+    assert_int_equal(s.step, 80);
+    for (i64 at = 2; at < 7; at += 2) {
+        b.stop_at = at;
+        const err e = train_run(&b.job, &r);
+        b.stop = 0;
+        stops += e == STOP_SIGNAL;
+        r.place = PLACE_BEGIN; /* which a checkpoint does not hold */
+    }
+    b.stop_at = -1;
+    assert_int_equal(train_run(&b.job, &r), STOP_STEPS);
+    assert_int_equal(stops, 3);
+    assert_int_equal(r.step, 80);
+    assert_memory_equal(a.store.theta, b.store.theta, sizeof(f32) * (size_t)a.store.ntheta);
+    train_state_free(&s);
+    train_state_free(&r);
+    close_line(&a);
+    close_line(&b);
 }
 
 TEST(loop_that_is_told_no_loss_takes_all_steps_and_keeps_the_last_weights) {
@@ -422,6 +491,8 @@ T_MAIN(cmocka_unit_test(grains_do_not_move_in_a_layout_that_has_just_been_made),
        cmocka_unit_test(late_loop_stopped_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_keeps_no_validation_that_the_clock_asked_for),
        cmocka_unit_test(loop_learns_the_line_and_keeps_the_best), cmocka_unit_test(loop_stops_on_a_plateau),
+       cmocka_unit_test(loop_goes_on_while_validation_falls),
+       cmocka_unit_test(loop_stopped_between_rounds_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_counts_its_patience_from_the_last_gain),
        cmocka_unit_test(loop_that_is_told_no_loss_takes_all_steps_and_keeps_the_last_weights),
        cmocka_unit_test(loop_rolls_back_once_and_halves_the_rate), cmocka_unit_test(loop_stopped_and_resumed_equals_unbroken),

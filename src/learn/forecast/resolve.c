@@ -7,7 +7,7 @@
 #include "learn/forecast/resolve.h"
 #include "step/netplan.h"
 
-enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336 };
+enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336, BUDGET = 8 };
 
 /* ------------------------------------------------------------------ options alone ------------------------------------------- */
 
@@ -254,7 +254,16 @@ static err choose_loss(struct options *o) {
                    "--head %s and --loss %s do not go together", o->head, o->loss);
 }
 
-static err choose_rest(struct options *o) {
+/* Steps that nobody asked for follow from the data: rounds go on while validation falls. Slices with a fixed number of rounds foresee
+ * their last steps. */
+static err choose_budget(struct options *o, i64 valid) {
+    if (!opt_is_auto(o, OPT_max_steps)) return 0;
+    const bool asked = opt_given(o, OPT_steps) || !opt_is_auto(o, OPT_epochs) || o->slice_rounds > 0;
+    if (asked || valid < 1) return resolve_i(o, OPT_max_steps, 0, asked ? "the steps are given" : "no validation part");
+    return resolve_i(o, OPT_max_steps, BUDGET * o->steps, "8 x the steps of the preset");
+}
+
+static err choose_rest(struct options *o, i64 valid) {
     static const struct opt_from by_epochs = {.rank = OPT_RANK_PRESET, .origin = "auto: --epochs is given"};
     if (opt_given(o, OPT_epochs) && !opt_given(o, OPT_steps)) TRY(opt_set_id(o, OPT_steps, "auto", &by_epochs));
     if (opt_is_auto(o, OPT_scale)) TRY(opt_resolve(o, OPT_scale, "last", "no preset"));
@@ -266,6 +275,7 @@ static err choose_rest(struct options *o) {
                        (long long)o->accumulate);
     TRY(resolve_check(o));
     if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
+    TRY(choose_budget(o, valid));
     if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
     return 0;
 }
@@ -279,6 +289,9 @@ void resolve_notes(const struct options *o, const struct series *s, const struct
     span_label(s, 0, p->train, a);
     span_label(s, p->train, p->validation, b);
     span_label(s, p->validation, p->test, c);
+    if (o->correction && o->max_steps > o->steps && o->steps > 0)
+        event_note(ev, EVENT_NOTE, "steps %lld, then twice as many and so on while validation falls; budget %lld (--max-steps)",
+                   (long long)o->steps, (long long)o->max_steps);
     event_note(ev, EVENT_NOTE, "train %s (%lld rows) | validation %s (%lld) | test %s (%lld)", a, (long long)p->train, b,
                (long long)(p->validation - p->train), c, (long long)(p->test - p->validation));
 }
@@ -291,7 +304,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(resolve_loss_steps(o, split));
     TRY(choose_context(o, split, s->ntarget));
     TRY(choose_shape(o));
-    TRY(choose_rest(o));
+    TRY(choose_rest(o, split->validation - split->train));
     TRY(choose_precision(o, s, split, ev));
     TRY(opt_check(o));
     TRY(spec_of(o, spec));

@@ -16,7 +16,7 @@
 #include "learn/slices/slices.h"
 #include "learn/store/run.h"
 
-enum { ITEMS = 40, KEEP = 2 };
+enum { ITEMS = 44, KEEP = 2 };
 
 struct state_file {
     struct ckpt_item item[ITEMS];
@@ -25,6 +25,7 @@ struct state_file {
     const i64 *at_rank[ITEMS];        /* [ranks + 1] of an item of which rank k has [at_rank[k], at_rank[k+1]); else NULL */
     bool cold;                        /* without the ends of slices */
     bool plain;                       /* of an earlier version: without the losses since the last validation */
+    bool roundless;                   /* of an earlier version: without the round of steps */
     bool lossless;                    /* without residuals of codecs */
     struct exec_residuals sent;       /* of which `residual` is the vector */
     f32 *residual;
@@ -117,6 +118,8 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "rollbacks", DTYPE_I64, &s->rollbacks, 1);
     add(f, "seconds", DTYPE_F64, &s->seconds, 1);
     add(f, "good_step", DTYPE_I64, &s->good_step, 1);
+    if (!f->roundless) add(f, "round_end", DTYPE_I64, &s->end, 1);
+    if (!f->roundless) add(f, "round_mark", DTYPE_F64, &s->mark, 1);
     if (!f->plain) add(f, "loss_sum", DTYPE_F64, &s->loss_sum, 1);
     if (!f->plain) add(f, "loss_count", DTYPE_I64, &s->loss_count, 1);
     if (policy_delay(t->job->use.policy) > 0) { /* due or not: a file of one form */
@@ -184,7 +187,7 @@ static err about(const struct fit *t, const struct train_state *s, struct str *o
     const i64 drawn = s->step * spec->accumulate * t->step.batch.nwin * store_parts(t); /* windows */
     struct js *o = js_object();
     js_put_i64(o, "step", s->step);
-    js_put_i64(o, "steps", t->step.steps);
+    js_put_i64(o, "steps", s->end);
     js_put_i64(o, "member", t->at.member);
     js_put_i64(o, "members", spec->members);
     js_put_bool(o, "refit", t->at.refitting);
@@ -204,7 +207,7 @@ static err hand_over(struct fit *t, const struct train_state *s, struct state_fi
     const i64 P = t->step.engine.store.ntheta;
     if (policy_delay(t->job->use.policy) > 0 && !copy.due) copy.ahead = t->step.engine.store.theta;
     struct ckpt_save save = {.step = s->step, .item = f->item, .keep = KEEP};
-    save.number = (f->phase * t->f->spec.members + f->member) * (t->step.steps + 1) + s->step;
+    save.number = (f->phase * t->f->spec.members + f->member) * (lmax(t->step.steps, t->f->spec.max_steps) + 1) + s->step;
     const bool mine = comm_rank(t->job->use.comm) == 0; /* members that are done stand in its shard */
     if (mine && f->done > 0) ARENA_NEW(a, f->members, f->done * P);
     for (i64 m = 0; mine && m < f->done; m++) memcpy(f->members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
@@ -289,7 +292,7 @@ static bool has_residuals(const struct fit *t) {
 /* Files of before have no sum, and whoever writes a file can write that too: what is counted on, or by, is looked at. */
 static bool is_sound(const struct fit *t, const struct train_state *s) {
     const struct forecaster *f = t->f;
-    const i64 count[] = {s->step, s->best_step, s->bad, s->rollbacks, s->good_step, s->loss_count, f->steps_done};
+    const i64 count[] = {s->step, s->best_step, s->bad, s->rollbacks, s->good_step, s->loss_count, f->steps_done, s->end};
     bool good = s->lr_factor > 0 && s->lr_factor <= 1 && f->weight >= 0 && f->weight <= 1;
     for (size_t i = 0; i < COUNT(count); i++) good = good && count[i] >= 0 && count[i] <= COUNT_MOST;
     for (i32 m = 0; m < MEMBERS_MAX; m++) good = good && t->at.best_steps[m] >= 0 && t->at.best_steps[m] <= COUNT_MOST;
@@ -299,6 +302,7 @@ static bool is_sound(const struct fit *t, const struct train_state *s) {
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     f->cold = !has_ends(t);
     f->plain = !holds(t, "loss_count", DTYPE_I64, &s->loss_count);
+    f->roundless = !holds(t, "round_end", DTYPE_I64, &s->end);
     f->lossless = !has_residuals(t);
     if (!f->lossless) NEW(f->residual, residuals_of(t).floats);
     if (policy_delay(t->job->use.policy) > 0) TRY(train_state_ahead(s, t->step.engine.store.ntheta));

@@ -194,7 +194,7 @@ err store_salvage(struct fit *t, const struct comm_loss *loss) {
     i64 round, lost;
     if (!r || !r->in_leg) return 0;
     TRY(pstore_salvage(r->ps, loss, &round, &lost));
-    t->at.state.step = lmax(t->at.state.step, lmin(r->base + round * r->local, t->step.steps));
+    t->at.state.step = lmax(t->at.state.step, lmin(r->base + round * r->local, t->at.state.end));
     t->at.state.place = PLACE_BORDER;
     if (lost > 0)
         event_note(t->job->use.events, EVENT_WARNING,
@@ -222,11 +222,10 @@ static void judge_codec(struct fit *t, struct store_run *r, const struct pstore_
 err store_leg(void *fit, struct train_state *s, i64 until) {
     struct fit *t = fit;
     struct store_run *r = t->store;
-    const struct train_job *j = r->job;
     struct pstore_leg leg;
     r->state = s;
     if ((s->step - r->base) % r->local) r->base = s->step;
-    const i64 all = j->until > 0 ? j->until : j->steps, first = (s->step - r->base) / r->local;
+    const i64 all = s->end, first = (s->step - r->base) / r->local;
     const f64 t0 = clock_now();
     r->in_leg = true;
     TRY(run_leg(t, r, first, last_round(r, first, until, all), &leg));

@@ -67,7 +67,7 @@ static err push_gradient(struct fit *t, struct store_run *r, const struct pstore
 
 /* The last ticket of a training may have fewer steps. */
 static err local_steps(struct fit *t, struct store_run *r, const struct pstore_ticket *k, f64 *loss, bool *finite) {
-    const i64 from = r->base + k->round * r->local, to = lmin(from + r->local, r->job->until > 0 ? r->job->until : r->job->steps);
+    const i64 from = r->base + k->round * r->local, to = lmin(from + r->local, r->state->end);
     *loss = 0;
     *finite = true;
     for (i64 step = from; step < to && *finite; step++) {
