@@ -103,7 +103,7 @@ static stretto_err need_end(const struct cli *c, stretto_err reason, const char 
     char fix[CLI_PATH + 64], time[32];
     if (reason != STRETTO_STOP_TIME) return 0;
     snprintf(time, sizeof time, "%.31s", stretto_config_get(c->config, "time-limit"));
-    snprintf(fix, sizeof fix, "stretto resume %.4300s   (continues as if there had been no limit)", run_dir);
+    snprintf(fix, sizeof fix, "stretto resume %.4300s --time-limit 0   (to the end; without it: for as long again)", run_dir);
     return FAIL_AT(E807, NULL, fix, "unfinished: --time-limit %s ended the training; %.400s holds the best weights so far", time,
                    model);
 }

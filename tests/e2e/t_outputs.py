@@ -226,7 +226,7 @@ class Limits(Case):
     def test_time_limit_of_resume_is_for_that_call(self):
         r = self.stretto("train", AIR, *self.LONG, "-o", "m.model", "--time-limit", "0.3s", status=UNFINISHED)
         self.assertRegex(r.err, r"error\[E807\] unfinished: --time-limit 0\.3s ended the training; m\.model holds the best weights so far\n"
-                                r"  fix: stretto resume m\.model\.run   \(")
+                                r"  fix: stretto resume m\.model\.run --time-limit 0   \(")
         self.assertIn("skill", r.out)
         first = self.limit()
         self.stretto("resume", "m.model.run", "--time-limit", "0.1s", status=UNFINISHED)
