@@ -232,7 +232,9 @@ static void findings_text(const struct checking *c, struct str *out) {
 static void series_text(const struct series *s, struct str *out) {
     char span[72];
     span_label(s, 0, s->nrow, span);
-    str_addf(out, "series: %s, %s, season %d\n", s->freq.name[0] ? s->freq.name : "no time", span, s->freq.season);
+    str_addf(out, "series: %s, %s, season %d", s->freq.name[0] ? s->freq.name : "no time", span, s->freq.season);
+    if (s->freq.season2 > 1) str_addf(out, " and %d", s->freq.season2);
+    str_add(out, "\n");
     if (s->merged)
         str_addf(out, "merged: %lld row%s that had the time of the row before (--dups)\n", (long long)s->merged,
                  s->merged == 1 ? "" : "s");

@@ -15,13 +15,22 @@ struct gap_count {
     i64 clocks;                /* one-hour gaps at a possible change to daylight saving time */
 };
 
+enum { FINE = 300, WEEK = 7 * 86400, WEEKS = 4 };
+
+/* The week beside the day, where rows are five minutes to half a day apart and show it a few times. */
+static i32 week_of(const struct build *b) {
+    const i64 step = b->freq.months > 0 ? 0 : b->freq.step;
+    const i64 rows = step >= FINE && step < WEEK / 7 && WEEK % step == 0 ? WEEK / step : 0;
+    return b->n >= WEEKS * rows ? (i32)rows : 0;
+}
+
 /* --season 24 or --season 24,168 */
 static err give_season(struct build *b) {
     const char *p = text_or(b->o->season, "auto");
     i32 *to[] = {&b->freq.season, &b->freq.season2};
     char item[32];
+    b->freq.season2 = strcmp(p, "auto") == 0 ? week_of(b) : 0;
     if (strcmp(p, "auto") == 0) return 0;
-    b->freq.season2 = 0;
     for (size_t n = 0; str_list_next(&p, item, sizeof item); n++) {
         i64 rows;
         if (n == COUNT(to) || !str_to_i64(item, strlen(item), &rows) || rows < 1 || rows > INT32_MAX)

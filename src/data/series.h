@@ -18,7 +18,7 @@ struct freq {
     i32 months;      /* 1, 3, 12: calendar steps */
     i32 day;         /* day of month (28..30) to return to after a shorter month; 0 = the day of the starting row */
     i32 season;      /* rows per season by convention (hourly 24, monthly 12, daily 7, weekly 52, ...); 1 = none */
-    i32 season2;     /* rows of a second season (--season 24,168); 0 = none */
+    i32 season2;     /* rows of a second one (--season 24,168), or of a week of rows within days; 0 = none */
     char name[16];   /* "hourly", "monthly", "5min" */
     bool zoned;      /* times are those of a zone, which labels show */
     i32 zone;        /* seconds east of UTC */

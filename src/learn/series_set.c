@@ -227,7 +227,9 @@ static void label(const struct dataset *d, i64 row, char out[32]) { row_label(se
 static i32 facts(const struct dataset *d, struct report_fact *fact, struct arena *a) {
     const struct series *s = series_of(d);
     fact[0] = (struct report_fact){"frequency", s->freq.name};
-    fact[1] = (struct report_fact){"season", arena_printf(a, "%d rows", s->freq.season)};
+    const i32 season = s->freq.season, second = s->freq.season2;
+    fact[1] = (struct report_fact){"season", second > 1 ? arena_printf(a, "%d and %d rows", season, second)
+                                                        : arena_printf(a, "%d rows", season)};
     return 2;
 }
 

@@ -33,7 +33,8 @@ static err resolve_season(struct options *o, struct series *s) {
         TRY(season_find(s, s->ntarget, p.validation, &found));
         if (found > 1) s->freq.season = found, why = "the autocorrelation of the rows before the test part peaks there";
     }
-    snprintf(text, sizeof text, "%d", imax(1, s->freq.season));
+    i32 n = snprintf(text, sizeof text, "%d", imax(1, s->freq.season));
+    if (s->freq.season2 > 1) snprintf(text + n, sizeof text - (size_t)n, ",%d", s->freq.season2);
     return opt_resolve(o, OPT_season, text, why);
 }
 

@@ -7,7 +7,7 @@
 #include "learn/forecast/resolve.h"
 #include "step/netplan.h"
 
-enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336, BUDGET = 8 };
+enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336, LONG_SEASON = 672, BUDGET = 8 };
 
 /* ------------------------------------------------------------------ options alone ------------------------------------------- */
 
@@ -147,9 +147,11 @@ static err choose_split(struct options *o, const struct series *s, struct split 
     return split_make(s, series_end(s), o->validation, o->test, out);
 }
 
-static err choose_context(struct options *o, const struct split *p, i32 ncol) {
+/* The second season, as the week beside the day, is in the context where the training part shows it a few times. */
+static err choose_context(struct options *o, const struct split *p, i32 ncol, i64 second) {
     if (!opt_is_auto(o, OPT_context)) return 0;
     i64 h = o->horizon, half = lmax(1, p->train / 2);
+    if (second > LONG_SEASON || second > p->train / 4) second = 0;
     if (strcmp(o->preset, "long") == 0) {
         i64 room = p->train * ncol / 10 - h; /* all columns share the weights, so each counts */
         const bool fits = p->train - h - LONG_CONTEXT >= p->train / 4; /* more columns do not lengthen the rows */
@@ -159,7 +161,9 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol) {
         room = lmin(LONG_CONTEXT, lmax(room, 2 * h));
         return resolve_i(o, OPT_context, lmax(24, lmin(room, half)), "a tenth of the training values less the horizon");
     }
-    if (strcmp(o->preset, "day") == 0) return resolve_i(o, OPT_context, 168, "preset day");
+    if (strcmp(o->preset, "day") == 0)
+        return resolve_i(o, OPT_context, lmax(168, second), second > 168 ? "the second season" : "preset day");
+    if (second > 3 * h) return resolve_i(o, OPT_context, second, "the second season");
     return resolve_i(o, OPT_context, lmin(lmax(24, 3 * h), half), "3 x horizon, 24 at least, half the training rows at most");
 }
 
@@ -302,7 +306,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(choose_preset(o, s));
     if (split->test == 0) TRY(choose_split(o, s, split));
     TRY(resolve_loss_steps(o, split));
-    TRY(choose_context(o, split, s->ntarget));
+    TRY(choose_context(o, split, s->ntarget, s->freq.season2));
     TRY(choose_shape(o));
     TRY(choose_rest(o, split->validation - split->train));
     TRY(choose_precision(o, s, split, ev));
