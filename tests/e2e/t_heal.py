@@ -183,7 +183,7 @@ class Heal(Launched):
     def test_the_first_dies_when_the_training_is_over(self):
         self.stretto("sample", "tides", "--rows", "60000", "-o", "t.csv")
         options = ["--target", "height", "--horizon", "48", "--context", "96", "--steps", "30", "--hidden", "64", "--threads", "1",
-                   "--no-guard", "--base", "none", "--quantiles", "0.5", "--test", "40000", "--progress", "none"]
+                   "--no-guard", "--base", "none", "--quantiles", "0.5", "--test", "40000", "--progress", "none", "--verbose"]
         self.whole("t.csv", options)
         child = self.begin(2, *options, data=self.path("t.csv"))
         self.until(lambda: self.told("plan data"), child)  # said when the last step is done

@@ -80,7 +80,7 @@ class Public(Case):
         self.assertEqual(len(re.findall(r"(?m)^Passengers step \d+: [3-8]\d\d\.\d$", r.out)), 12)
         cli = [float(line.split(",")[4]) for line in self.stretto("predict", "example.model", AIR).out.splitlines()[1:]]
         self.assertEqual(["%.1f" % v for v in cli], re.findall(r"step \d+: ([\d.]+)", r.out))
-        r = self.example("train_and_predict", AIR, "passengers", "12")
+        r = self.example("train_and_predict", AIR, "Pasengers", "12")
         self.assertEqual(r.status, 2)
         self.assertIn('error[E102]', r.err)
         self.assertIn('"Passengers"', r.err)
