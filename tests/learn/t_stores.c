@@ -148,8 +148,11 @@ TEST(resumed_runs_have_the_bits_of_undisturbed_ones) {
 }
 
 TEST(a_replayed_run_has_the_bits_of_the_recorded_one) {
-    static const char *const c[][3] = {
-        {"asp", "granularity", "1step*tensor"}, {"ssp:2", "codec", "int8"}, {"easgd:2", "servers", "1"}};
+    static const char *const c[][3] = {{"asp", "granularity", "1step*tensor"},
+                                       {"ssp:2", "codec", "int8"},
+                                       {"easgd:2", "servers", "1"},
+                                       {"auto", "keep-codec", "no"},
+                                       {"ssp:1", "granularity", "0.01s"}};
     for (i32 i = 0; i < (i32)COUNT(c); i++) {
         const struct session_more m = more(3, c[i][0], c[i][1], c[i][2], NULL, NULL);
         char dir[700], order[800];

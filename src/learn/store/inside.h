@@ -36,6 +36,7 @@ struct store_run {
     i64 base;           /* step with which round 0 of `local` steps began */
     i64 local;          /* steps of a ticket in this leg */
     f32 alpha;          /* easgd */
+    bool codec;         /* in use */
     f64 byte_seconds;   /* of a byte from rank to rank; 0 = the codec was judged, or there is none */
     f64 slow;           /* fault injection: times as long; 0 = not slowed */
     i64 slow_from;
@@ -68,9 +69,14 @@ void carry_keep(const struct fit *t, struct store_run *r, i64 step);
 /* record.c: RUN/order.txt */
 err order_open(struct fit *t, struct store_run *r);
 void order_close(struct order *o);
-/* A leg that begins with this step: its record to replay, NULL = none; with the end of its rounds. */
-err order_find(struct order *o, i32 member, i64 step, const struct pstore_record **out, i64 *last);
-err order_add(struct order *o, i32 member, i64 step, i64 last, const struct pstore_record *r);
+/* What a leg was besides the order of its updates: its last round, steps of a ticket, whether the codec was in use. */
+struct order_leg {
+    i64 last, local;
+    bool codec;
+};
+/* The leg of a record that begins with this step: E106 where there is none. */
+err order_find(struct order *o, i32 member, i64 step, struct order_leg *as, const struct pstore_record **out);
+err order_add(struct order *o, i32 member, i64 step, const struct order_leg *as, const struct pstore_record *r);
 bool order_replays(const struct order *o);
 
 /* choose.c: local steps and policy of the next leg, from what the last ones took; the same on all ranks */

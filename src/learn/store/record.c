@@ -1,7 +1,8 @@
 /* record.c - the order in which servers applied pushes and answered pulls, as text: RUN/order.txt, and --replay.
  *
  *     stretto order 1
- *     leg MEMBER STEP LAST SERVERS PARTS TICKETS EVENTS     rounds up to LAST; then the worker of each ticket
+ *     leg MEMBER STEP LAST LOCAL CODEC SERVERS PARTS TICKETS EVENTS   rounds of LOCAL steps up to LAST, CODEC 0: without
+ *                                                                   the codec; then the worker of each ticket
  *     0 1 1 0 ..
  *     COUNT event event ..                                  a line for each server (store/store.h: struct pstore_record)
  *
@@ -18,7 +19,8 @@
 #define RECORD_MOST ((i64)1 << 32)
 
 struct leg {
-    i64 member, step, last;
+    i64 member, step;
+    struct order_leg as;
     struct pstore_record r;
 };
 
@@ -87,21 +89,24 @@ static err read_events(struct scan *s, struct pstore_record *r) {
 }
 
 static err read_leg(struct order *o, struct scan *s) {
-    i64 v[7];
-    static const i64 most[7] = {MEMBERS_MAX, 1000000000000, 1000000000000, COMM_RANKS, COMM_RANKS, 100000000, 100000000};
-    if (strncmp(s->p, "leg ", 4) != 0) return spoiled(s, "\"leg\" with seven numbers is expected");
+    enum { NUMBERS = 9, SERVERS = 5, PARTS = 6 };
+    i64 v[NUMBERS];
+    static const i64 most[NUMBERS] = {MEMBERS_MAX, 1000000000000, 1000000000000, 1000000,  1,
+                                      COMM_RANKS,  COMM_RANKS,    100000000,     100000000};
+    if (strncmp(s->p, "leg ", 4) != 0) return spoiled(s, "\"leg\" with nine numbers is expected");
     s->p += 4;
-    for (i32 i = 0; i < 7; i++)
-        if (!number(s, i == 3 || i == 4, most[i], &v[i])) return spoiled(s, "a number of the leg is missing or out of range");
-    if (!end_of_line(s)) return spoiled(s, "seven numbers are expected");
-    if (v[5] + v[6] * v[3] > (i64)strlen(s->p)) return spoiled(s, "the leg is cut off");
+    for (i32 i = 0; i < NUMBERS; i++)
+        if (!number(s, i == 3 || i == SERVERS || i == PARTS, most[i], &v[i]))
+            return spoiled(s, "a number of the leg is missing or out of range");
+    if (!end_of_line(s)) return spoiled(s, "nine numbers are expected");
+    if (v[7] + v[8] * v[SERVERS] > (i64)strlen(s->p)) return spoiled(s, "the leg is cut off");
     GROW(o->leg, o->n, o->cap);
     struct leg *l = &o->leg[o->n++];
-    *l = (struct leg){.member = v[0], .step = v[1], .last = v[2]};
-    l->r = (struct pstore_record){.nserver = (i32)v[3], .parts = (i32)v[4], .tickets = v[5], .events = v[6]};
-    NEW(l->r.owner, v[5]);
-    NEW(l->r.event, v[6] * v[3]);
-    NEW(l->r.count, v[3]);
+    *l = (struct leg){.member = v[0], .step = v[1], .as = {v[2], v[3], v[4] != 0}};
+    l->r = (struct pstore_record){.nserver = (i32)v[SERVERS], .parts = (i32)v[PARTS], .tickets = v[7], .events = v[8]};
+    NEW(l->r.owner, v[7]);
+    NEW(l->r.event, v[8] * v[SERVERS]);
+    NEW(l->r.count, v[SERVERS]);
     return read_events(s, &l->r);
 }
 
@@ -130,11 +135,11 @@ static err load(struct fit *t, struct order *o, const char *path) {
     return e;
 }
 
-err order_find(struct order *o, i32 member, i64 step, const struct pstore_record **out, i64 *last) {
+err order_find(struct order *o, i32 member, i64 step, struct order_leg *as, const struct pstore_record **out) {
     for (i64 i = o->n; i-- > 0;) {
         if (o->leg[i].member != member || o->leg[i].step != step) continue;
         *out = &o->leg[i].r;
-        *last = o->leg[i].last;
+        *as = o->leg[i].as;
         return 0;
     }
     return FAIL_AT(E106, "--replay", "the options and the data of the recorded run",
@@ -143,12 +148,12 @@ err order_find(struct order *o, i32 member, i64 step, const struct pstore_record
 
 /* ------------------------------------------------------------------ writing ------------------------------------------------- */
 
-err order_add(struct order *o, i32 member, i64 step, i64 last, const struct pstore_record *r) {
+err order_add(struct order *o, i32 member, i64 step, const struct order_leg *as, const struct pstore_record *r) {
     if (!o->path) return 0;
     FILE *f = fopen(o->path, "a");
     if (!f) return file_failed(o->path);
-    fprintf(f, "leg %d %lld %lld %d %d %lld %lld\n", member, (long long)step, (long long)last, r->nserver, r->parts,
-            (long long)r->tickets, (long long)r->events);
+    fprintf(f, "leg %d %lld %lld %lld %d %d %d %lld %lld\n", member, (long long)step, (long long)as->last, (long long)as->local,
+            as->codec, r->nserver, r->parts, (long long)r->tickets, (long long)r->events);
     for (i64 i = 0; i < r->tickets; i++) fprintf(f, i ? " %u" : "%u", r->owner[i]);
     fputc('\n', f);
     for (i32 k = 0; k < r->nserver; k++) {
@@ -172,7 +177,7 @@ static err record(struct fit *t, struct order *o) {
 
 /* The order of synchronous rounds is fixed: nothing is recorded. */
 err order_open(struct fit *t, struct store_run *r) {
-    const bool fixed = store_staleness(&r->now) == 0 && !r->spec.choice.policy->chooses;
+    const bool fixed = store_staleness(&r->now) == 0 && !r->chooser;
     if (fixed && !r->spec.replay) return 0;
     NEW(r->order, 1);
     r->order->replays = r->spec.replay != NULL;

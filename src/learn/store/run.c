@@ -105,7 +105,8 @@ static err prepare(struct fit *t, struct store_run *r) {
     if (r->now.policy->own_weights) ARENA_NEW(&r->arena, r->own, t->f->net.ntheta);
     TRY(open_store(t, r));
     TRY(count_private(t, r));
-    if (!store_is_lossless(&r->spec) && !r->spec.keeps_codec) TRY(pstore_probe(t->job->use.comm, &r->byte_seconds));
+    r->codec = !store_is_lossless(&r->spec);
+    if (r->codec && !r->spec.keeps_codec) TRY(pstore_probe(t->job->use.comm, &r->byte_seconds));
     TRY(chooser_new(r, &r->chooser));
     return order_open(t, r);
 }
@@ -173,15 +174,29 @@ static err refusals(const struct fit *t, const struct store_run *r, const struct
     return 0;
 }
 
-static err run_leg(struct fit *t, struct store_run *r, i64 first, i64 last, struct pstore_leg *leg) {
+/* What the record says of the leg, where there is one to replay. */
+static err replayed(struct fit *t, struct store_run *r, i64 *last, const struct pstore_record **replay) {
+    struct order_leg as;
+    *replay = NULL;
+    *last = 0;
+    if (!r->order || !order_replays(r->order)) return 0;
+    TRY(order_find(r->order, t->at.member, r->state->step, &as, replay));
+    *last = as.last;
+    r->local = as.local;
+    if (!as.codec && r->codec) pstore_drop_codec(r->ps);
+    r->codec = as.codec;
+    return 0;
+}
+
+static err run_leg(struct fit *t, struct store_run *r, i64 first, i64 last, const struct pstore_record *replay,
+                   struct pstore_leg *leg) {
     struct pstore_record record = {0};
-    const struct pstore_record *replay = NULL;
-    const i64 step = r->state->step;
-    if (r->order && order_replays(r->order)) TRY(order_find(r->order, t->at.member, step, &replay, &last));
+    const bool records = r->order && !replay;
     TRY(pstore_begin(r->ps, first, last, replay));
     err e = pstore_worker(r->ps) >= 0 ? store_work(t, r) : 0;
-    if (e >= 0) e = pstore_end(r->ps, leg, r->order && !replay ? &record : NULL);
-    if (e >= 0 && r->order && !replay) e = order_add(r->order, t->at.member, step, leg->end, &record);
+    if (e >= 0) e = pstore_end(r->ps, leg, records ? &record : NULL);
+    const struct order_leg as = {leg->end, r->local, r->codec};
+    if (e >= 0 && records) e = order_add(r->order, t->at.member, r->state->step, &as, &record);
     if (e >= 0 && t->job->use.heal) e = pstore_share_state(r->ps);
     if (e < 0) pstore_stop(r->ps);
     pstore_record_free(&record);
@@ -209,9 +224,10 @@ err store_salvage(struct fit *t, const struct comm_loss *loss) {
 /* After the first leg: seconds that a codec took against those that its bytes would have.  All ranks see the same numbers. */
 static void judge_codec(struct fit *t, struct store_run *r, const struct pstore_leg *leg) {
     const f64 saved = (f64)(leg->whole - leg->sent) * r->byte_seconds;
-    if (r->byte_seconds <= 0 || leg->coding <= 0) return;
+    if (r->byte_seconds <= 0 || leg->coding <= 0 || (r->order && order_replays(r->order))) return;
     if (leg->coding > saved) {
         pstore_drop_codec(r->ps);
+        r->codec = false;
         event_note(t->job->use.events, EVENT_NOTE,
                    "codec %s took %.3g s and saved %.3g s at %.3g GB/s between ranks: it is switched off (--keep-codec keeps it)",
                    r->spec.codec.codec->name, leg->coding, saved, 1e-9 / r->byte_seconds);
@@ -222,13 +238,16 @@ static void judge_codec(struct fit *t, struct store_run *r, const struct pstore_
 err store_leg(void *fit, struct train_state *s, i64 until) {
     struct fit *t = fit;
     struct store_run *r = t->store;
-    struct pstore_leg leg;
+    struct pstore_leg leg = {0};
+    const struct pstore_record *replay;
+    i64 last;
     r->state = s;
+    TRY(replayed(t, r, &last, &replay));
     if ((s->step - r->base) % r->local) r->base = s->step;
     const i64 all = s->end, first = (s->step - r->base) / r->local;
     const f64 t0 = clock_now();
     r->in_leg = true;
-    TRY(run_leg(t, r, first, last_round(r, first, until, all), &leg));
+    TRY(run_leg(t, r, first, replay ? last : last_round(r, first, until, all), replay, &leg));
     r->in_leg = false;
     const i64 step = lmin(all, r->base + leg.end * r->local), rounds = leg.end - first;
     const f64 mean = leg.loss / (f64)lmax(1, r->gradients && store_staleness(&r->now) == 0 ? rounds : leg.pushes - leg.refused);
@@ -240,7 +259,7 @@ err store_leg(void *fit, struct train_state *s, i64 until) {
     s->loss_count += rounds;
     const struct leg_facts facts = {step, step - s->step, clock_now() - t0, leg.waited, leg.worked, mean, store_parts(t)};
     s->step = step;
-    if (r->chooser) chooser_see(r->chooser, r, &facts, t->job->use.events);
+    if (r->chooser && !replay) chooser_see(r->chooser, r, &facts, t->job->use.events);
     return 0;
 }
 

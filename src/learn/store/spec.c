@@ -81,7 +81,7 @@ err store_spec_read(const struct options *o, struct store_spec *out) {
                                .server = named(o->server_optim),
                                .server_lr = opt_is_auto(o, OPT_server_lr) ? -1 : o->server_lr,
                                .by_time = strcmp(o->shards, "time") == 0,
-                               .keeps_codec = o->keep_codec,
+                               .keeps_codec = o->keep_codec || o->deterministic,
                                .stops = strcmp(o->on_nan, "stop") == 0,
                                .replay = o->replay && *o->replay ? o->replay : NULL};
     TRY(store_policy_parse(o->store, &out->choice));
