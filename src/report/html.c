@@ -131,6 +131,7 @@ static void head(struct str *b, const struct report *r) {
     link_if(b, r->nforecast > 1, "forecasts", "more forecasts");
     link_if(b, r->nsplit + r->ndata > 0, "data", "data");
     link_if(b, r->nslices > 0, "slices", "time slices");
+    link_if(b, r->store, "store", "parameter store");
     link_if(b, r->nspan > 0, "timeline", "timeline");
     link_if(b, r->plan, "plan", "plan");
     link_if(b, r->nmachine > 0, "machine", "machine");

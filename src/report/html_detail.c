@@ -1,5 +1,5 @@
-/* html_detail.c - the report sections below the first screen: parts, forecasts, data, time slices, timeline, plan, machine,
- * options, notes. */
+/* html_detail.c - the report sections below the first screen: parts, forecasts, data, time slices, parameter store, timeline,
+ * plan, machine, options, notes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,6 +101,7 @@ static void data(struct str *b, const struct report *r) {
 
 static void run_sections(struct str *b, const struct report *r) {
     html_slices(b, r);
+    if (r->store) html_store(b, r->store);
     if (r->nspan > 0) {
         html_section(b, "timeline", "Timeline of the threads", "tasks of each thread over time; right: share of busy time");
         str_add(b, "<div class=\"scroll\"><div class=\"wide\">\n");

@@ -21,6 +21,7 @@ void chart_steps(struct str *b, const struct report *r, f64 width, f64 height);
 
 void html_first_screen(struct str *b, const struct report *r);
 void html_slices(struct str *b, const struct report *r);
+void html_store(struct str *b, const struct report_store *s);
 void html_details(struct str *b, const struct report *r);
 
 #endif

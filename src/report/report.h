@@ -5,7 +5,7 @@
  *
  *     verdict | scores   | forecast        first screen: is it good?
  *             | curves   | error by step
- *     parts, forecasts, data, time slices, timeline, plan, machine, options, notes */
+ *     parts, forecasts, data, time slices, parameter store, timeline, plan, machine, options, notes */
 #ifndef STRETTO_REPORT_REPORT_H
 #define STRETTO_REPORT_REPORT_H
 
@@ -81,6 +81,19 @@ struct report_slices {
     const i32 *ran[2];      /* [nround][nslice] steps of each slice in each round of the last step */
 };
 
+/* A training through a parameter store. */
+struct report_store {
+    const char *policy;        /* "ssp:3, 2 servers, codec bf16" */
+    i32 servers, workers;      /* servers: ranks that only serve */
+    i64 pushes, refused;       /* refused: not finite */
+    i64 messages, sent, whole; /* between ranks: messages, bytes, bytes of the same messages as f32 without a codec */
+    f64 waited;                /* share of the workers' time */
+    i32 nstale;
+    const i64 *stale;          /* [nstale] pushes by staleness in updates, from 0 on; the last bin: and more */
+    i32 ndecision;
+    const struct report_fact *decision; /* of --store auto: "step 40", "local:4: workers waited 12% of the time" */
+};
+
 struct report {
     const char *title, *command, *created, *version;
     f64 seconds;               /* training time, NaN = not known */
@@ -108,6 +121,8 @@ struct report {
     i32 nslices;
     const struct report_slices *slices;
     f64 slice_gap;             /* relative difference of the loss to unsliced windows; NaN = unknown */
+
+    const struct report_store *store; /* NULL = ranks trained without one */
 
     const char *plan;          /* plan as text */
     i64 nspan;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/ranks.h"
+#include "learn/store/account.h"
 #include "session.h"
 
 static const char *const small[] = {
@@ -93,6 +94,31 @@ TEST(every_codec_and_granularity_learns) {
         const struct session_more m = more(2, c[i][0], "steps", "240", c[i][1], c[i][2]);
         learns(&m);
     }
+}
+
+/* What the report shows (account.h). */
+TEST(a_run_keeps_an_account_of_its_pushes) {
+    const struct session_more c[] = {more(3, "asp", "servers", "1", NULL, NULL), more(2, "sync", "codec", "int8", NULL, NULL)};
+    for (size_t i = 0; i < COUNT(c); i++) {
+        struct session s = trained(&c[i]);
+        const struct store_record *r = s.f->store;
+        i64 pushes = 0;
+        assert_non_null(r);
+        for (i32 k = 0; k < STALE_BINS; k++) pushes += r->stale[k];
+        assert_int_equal(r->workers, 2);
+        assert_int_equal(r->servers, i == 0);
+        assert_string_equal(r->name, i == 0 ? "asp, 1 server" : "sync, codec int8");
+        assert_int_equal(r->pushes, 2 * 40);
+        assert_int_equal(pushes, r->pushes);
+        assert_int_equal(r->refused, 0);
+        assert_true(r->sent > 0 && r->messages > 0 && r->worked > 0);
+        assert_true(i == 0 || 2 * r->whole > 3 * r->sent); /* int8; the last weights of a leg go plain */
+        session_end(&s);
+    }
+    const struct session_more plain = more(2, "sync", NULL, NULL, NULL, NULL);
+    struct session s = trained(&plain);
+    assert_null(s.f->store);
+    session_end(&s);
 }
 
 /* --- stopped and resumed --- */
@@ -215,6 +241,7 @@ TEST(what_does_not_fit_is_refused_in_a_sentence) {
 }
 
 T_MAIN(cmocka_unit_test(synchronous_stores_have_the_bits_of_synchronous_ranks), cmocka_unit_test(every_policy_learns),
-       cmocka_unit_test(every_codec_and_granularity_learns), cmocka_unit_test(resumed_runs_have_the_bits_of_undisturbed_ones),
+       cmocka_unit_test(every_codec_and_granularity_learns),
+       cmocka_unit_test(a_run_keeps_an_account_of_its_pushes), cmocka_unit_test(resumed_runs_have_the_bits_of_undisturbed_ones),
        cmocka_unit_test(a_replayed_run_has_the_bits_of_the_recorded_one),
        cmocka_unit_test(what_does_not_fit_is_refused_in_a_sentence))

@@ -22,6 +22,8 @@ struct sample {
     struct report_curve curve[S_MEMBERS];
     i32 ran[3][16];
     struct report_slices slices;
+    i64 stale[16];
+    struct report_store store;
     struct report report;
 };
 
@@ -107,6 +109,7 @@ static const struct score_table sample_fold = {
 static const struct report_fact sample_data[] = {
     {"file", "airline-passengers.csv, 144 rows, 1 series"}, {"time", "\"Month\", monthly, 1949-01 to 1960-12, no gaps"},
     {"target", "Passengers (least 104, mean 280.3, most 622)"}, {"scale", "window deviation, last value subtracted"}};
+static const struct report_fact sample_decision[] = {{"step 40", "local:4: workers waited 12% of the time"}};
 static const struct report_split sample_split[] = {{"train", 0, 120, "1949-01", "1958-12", 73},
                                                    {"validation", 120, 132, "1959-01", "1959-12", 1},
                                                    {"test", 132, 144, "1960-01", "1960-12", 1}};
@@ -204,6 +207,11 @@ static const struct report *sample_make(struct sample *s, struct report_line lin
     s->report.nslices = 1;
     s->report.slices = &s->slices;
     s->report.slice_gap = 3e-7;
+    s->stale[0] = 40, s->stale[1] = 160, s->stale[3] = 7, s->stale[15] = 1;
+    s->store = (struct report_store){.policy = "ssp:3, 2 servers, codec <int8>", .servers = 2, .workers = 4, .pushes = 208,
+                                     .refused = 3, .messages = 1248, .sent = 2500000, .whole = 9750000, .waited = .124,
+                                     .nstale = 16, .stale = s->stale, .ndecision = 1, .decision = sample_decision};
+    s->report.store = &s->store;
     return &s->report;
 }
 

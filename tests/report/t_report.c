@@ -41,7 +41,7 @@ static i32 check_tags(const char *page, const char *count) {
 
 TEST(report_has_every_section_once_and_well_formed) {
     static const char *const id[] = {"scores", "forecast", "curves", "steps",   "parts", "forecasts",
-                                     "data",   "slices",   "timeline",
+                                     "data",   "slices",   "store", "timeline",
                                      "plan",   "machine",  "options", "notes", "warnings", "verdict"};
     struct str page = {0};
     T_OK(report_html(sample_make(&sample, lines), &page));
@@ -52,7 +52,7 @@ TEST(report_has_every_section_once_and_well_formed) {
         if (!at) fail_msg("no section %s", id[i]);
         assert_null(strstr(at + 1, want));
     }
-    assert_int_equal(check_tags(page.s, "svg"), 3 + 4 + 2 + 1);
+    assert_int_equal(check_tags(page.s, "svg"), 3 + 4 + 2 + 1 + 1);
     assert_null(strstr(page.s, "nan"));
     assert_null(strstr(page.s, "<script"));
     assert_null(strstr(page.s, "http://"  "www.w3.org/1999"));
@@ -60,6 +60,25 @@ TEST(report_has_every_section_once_and_well_formed) {
     assert_non_null(strstr(page.s, "round 3"));
     assert_non_null(strstr(page.s, "67 % better than the best naive forecast, snaive (12), in MAE"));
     assert_non_null(strstr(page.s, ">snaive (12) 47.8<")); /* under the tile of MAE */
+    str_free(&page);
+}
+
+TEST(report_shows_what_a_parameter_store_came_to) {
+    static const char *const text[] = {"ssp:3, 2 servers, codec &lt;int8&gt;",
+                                       "2 ranks that only serve",
+                                       "<dt>workers</dt>\n<dd>4</dd>",
+                                       "<dt>pushes</dt>\n<dd>208</dd>",
+                                       "3 not finite",
+                                       "2.50M in 1.25k messages; 9.75M as f32, 3.90 times as many",
+                                       "12.4 % of their time",
+                                       "160 pushes, staleness 1<",
+                                       "1 pushes, staleness 15+<",
+                                       "<dt>step 40</dt>\n<dd>local:4: workers waited 12% of the time</dd>"};
+    struct str page = {0};
+    T_OK(report_html(sample_make(&sample, lines), &page));
+    for (size_t i = 0; i < COUNT(text); i++)
+        if (!strstr(page.s, text[i])) fail_msg("the page has no \"%s\"", text[i]);
+    assert_null(strstr(page.s, "staleness 2<")); /* no push, no column */
     str_free(&page);
 }
 
@@ -152,7 +171,9 @@ TEST(report_of_a_hostile_run_is_well_formed) {
     str_free(&page);
 }
 
-T_MAIN(cmocka_unit_test(report_has_every_section_once_and_well_formed), cmocka_unit_test(report_escapes_what_users_wrote),
+T_MAIN(cmocka_unit_test(report_has_every_section_once_and_well_formed),
+       cmocka_unit_test(report_shows_what_a_parameter_store_came_to),
+       cmocka_unit_test(report_escapes_what_users_wrote),
        cmocka_unit_test(report_of_a_hostile_run_is_well_formed), cmocka_unit_test(report_of_nothing_is_still_a_page),
        cmocka_unit_test(report_survives_degenerate_figures), cmocka_unit_test(report_write_replaces_the_file_or_says_why_not),
        cmocka_unit_test(report_out_of_memory_is_an_error))

@@ -3,6 +3,7 @@
 #include "learn/forecast/save.h"
 #include "learn/series_set.h"
 #include "learn/slices/slices.h"
+#include "learn/store/account.h"
 #include "learn/store/run.h"
 
 #include <math.h>
@@ -23,6 +24,7 @@ void forecast_free(struct model *m) {
     mem_free(f->mase);
     model_drop(&f->model);
     slices_record_free(f);
+    store_record_free(f);
     base_free(f->base);
     base_free(f->ridge);
     schema_free(&f->schema);

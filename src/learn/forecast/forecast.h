@@ -88,6 +88,7 @@ struct schema {
 };
 
 struct slice_record; /* slices/slices.h */
+struct store_record; /* store/account.h */
 
 struct forecaster {
     struct model model;
@@ -114,6 +115,7 @@ struct forecaster {
     i64 steps_done;
     f64 step_predicted, step_measured; /* seconds of a training step: by the plan's cost model, and measured */
     struct slice_record *slices;    /* statistics of time slices in training; NULL = loaded from a file */
+    struct store_record *store;     /* account of the parameter store in training; NULL = none was used, or loaded from a file */
 };
 
 static inline i64 forecast_quantiles(const struct forecaster *f, i32 ntarget) {

@@ -1,10 +1,11 @@
-/* page.c - the forecaster's part of the report: error by step, forecasts, parts, time slices. */
+/* page.c - the forecaster's part of the report: error by step, forecasts, parts, time slices, parameter store. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "data/time.h"
 #include "learn/slices/slices.h"
+#include "learn/store/account.h"
 #include "learn/forecast/ops.h"
 #include "learn/series_set.h"
 #include "report/report.h"
@@ -206,6 +207,35 @@ static err fill_slices(struct page *p) {
     return 0;
 }
 
+static err fill_store(struct page *p) {
+    const struct store_record *s = p->f->store;
+    struct report_store *out;
+    struct report_fact *decision;
+    if (!s || s->pushes == 0) return 0;
+    ARENA_NEW(p->a, out, 1);
+    ARENA_NEW(p->a, decision, STORE_DECISIONS);
+    *out = (struct report_store){.policy = s->name,
+                                 .servers = s->servers,
+                                 .workers = s->workers,
+                                 .pushes = s->pushes,
+                                 .refused = s->refused,
+                                 .messages = s->messages,
+                                 .sent = s->sent,
+                                 .whole = s->whole,
+                                 .waited = s->waited / dmax(1e-9, s->waited + s->worked),
+                                 .nstale = STALE_BINS,
+                                 .stale = s->stale,
+                                 .ndecision = s->ndecision,
+                                 .decision = decision};
+    for (i32 k = 0; k < s->ndecision; k++) {
+        const struct store_decision *d = &s->decision[k];
+        const char *member = p->f->nmember > 1 ? arena_printf(p->a, " of member %d", d->member + 1) : "";
+        decision[k] = (struct report_fact){arena_printf(p->a, "step %lld%s", (long long)d->step, member), d->what};
+    }
+    p->r->store = out;
+    return 0;
+}
+
 err forecast_report(const struct model *m, const struct learn_job *job, const struct scores *s, struct arena *a,
                     struct report *r) {
     const struct forecaster *f = forecaster_in(m);
@@ -216,7 +246,8 @@ err forecast_report(const struct model *m, const struct learn_job *job, const st
     TRY(fill_steps(&p));
     TRY(fill_forecasts(&p));
     TRY(fill_parts(&p));
-    return fill_slices(&p);
+    TRY(fill_slices(&p));
+    return fill_store(&p);
 }
 
 /* The last of the scored windows, or the forecast after the last row. */

@@ -38,9 +38,15 @@ static void by_clock(struct store_run *r, const struct leg_facts *f) {
     if (step > 0) r->local = lmax(1, lmin(1000000, (i64)(r->spec.number / step + 0.5)));
 }
 
-static void note(const struct events *to, const struct store_run *r, const struct leg_facts *f, const char *why) {
-    event_note(to, EVENT_NOTE, "store auto: %s%lld from step %lld on: %s",
-               r->local > 1 ? "local:" : "synchronous, local:", (long long)r->local, (long long)f->step, why);
+static void note(const struct events *to, struct store_run *r, const struct leg_facts *f, const char *why) {
+    const char *name = r->local > 1 ? "local:" : "synchronous, local:";
+    event_note(to, EVENT_NOTE, "store auto: %s%lld from step %lld on: %s", name, (long long)r->local, (long long)f->step, why);
+    struct store_record *c = r->record;
+    if (c->ndecision == STORE_DECISIONS) return;
+    struct store_decision *d = &c->decision[c->ndecision++];
+    d->member = r->member;
+    d->step = f->step;
+    snprintf(d->what, sizeof d->what, "%s%lld: %.*s", name, (long long)r->local, STORE_WHY - 48, why);
 }
 
 /* More local steps while workers wait; fewer as the loss falls more slowly, as AdaComm does (Wang and Joshi, MLSys 2019), down to

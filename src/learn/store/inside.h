@@ -3,6 +3,7 @@
 #define STRETTO_LEARN_STORE_INSIDE_H
 
 #include "base/arena.h"
+#include "learn/store/account.h"
 #include "learn/store/run.h"
 
 struct order;   /* record.c */
@@ -47,9 +48,8 @@ struct store_run {
     struct order *order;     /* record or replay; NULL = the order is fixed anyway */
     struct chooser *chooser; /* granularity and policy follow what was measured; NULL = fixed */
     i64 *first;              /* [ranks + 1] private floats of the ranks before */
-    /* account of the training */
-    i64 pushes, refused, sent, whole, messages, steps, stale[STALE_BINS];
-    f64 waited, worked;
+    struct store_record *record; /* account of the training, of the forecaster: it survives recovery from a death */
+    i32 member;                  /* in training, for the record */
     struct arena arena;
 };
 

@@ -91,8 +91,23 @@ static err count_private(struct fit *t, struct store_run *r) {
     return 0;
 }
 
+static err open_record(struct fit *t, struct store_run *r) {
+    if (!t->f->store) NEW(t->f->store, 1);
+    r->record = t->f->store;
+    r->record->servers = r->spec.servers;
+    r->record->workers = store_parts(t);
+    store_spec_text(&r->spec, r->record->name);
+    return 0;
+}
+
+void store_record_free(struct forecaster *f) {
+    mem_free(f->store);
+    f->store = NULL;
+}
+
 static err prepare(struct fit *t, struct store_run *r) {
     r->spec = t->job->use.store;
+    TRY(open_record(t, r));
     r->now = r->spec.choice;
     if (r->now.policy->chooses) r->now = (struct store_choice){store_policy_find("local"), 1};
     r->gradients = store_pushes_gradients(&r->spec);
@@ -151,7 +166,7 @@ static i64 last_round(const struct store_run *r, i64 first, i64 until, i64 all) 
     return lmax(first + 1, until >= all ? (steps + r->local - 1) / r->local : steps / r->local);
 }
 
-static void add_up(struct store_run *r, const struct pstore_leg *leg) {
+static void add_up(struct store_record *r, const struct pstore_leg *leg) {
     r->pushes += leg->pushes;
     r->refused += leg->refused;
     r->sent += leg->sent;
@@ -251,8 +266,8 @@ err store_leg(void *fit, struct train_state *s, i64 until) {
     r->in_leg = false;
     const i64 step = lmin(all, r->base + leg.end * r->local), rounds = leg.end - first;
     const f64 mean = leg.loss / (f64)lmax(1, r->gradients && store_staleness(&r->now) == 0 ? rounds : leg.pushes - leg.refused);
-    add_up(r, &leg);
-    r->steps += step - s->step;
+    r->member = t->at.member;
+    add_up(r->record, &leg);
     TRY(refusals(t, r, &leg, step));
     judge_codec(t, r, &leg);
     s->loss_sum += mean * (f64)rounds;
@@ -274,17 +289,15 @@ void store_begin_run(struct fit *t, const struct train_job *j) {
 /* ------------------------------------------------------------------ afterwards ---------------------------------------------- */
 
 err store_report(struct fit *t) {
-    const struct store_run *r = t->store;
-    char name[160];
+    const struct store_record *r = t->store ? t->store->record : NULL;
     hogwild_report(t);
     if (!r || r->pushes == 0) return 0;
-    store_spec_text(&r->spec, name);
     f64 stale = 0;
     for (i32 k = 0; k < STALE_BINS; k++) stale += (f64)(k * r->stale[k]);
     event_note(t->job->use.events, EVENT_NOTE,
                "store %s: %lld pushes, mean staleness %.2f updates, %.2f MB sent (%.1f times fewer than f32), workers waited "
                "%.0f%% of the time",
-               name, (long long)r->pushes, stale / (f64)r->pushes, (f64)r->sent / 1e6, (f64)r->whole / (f64)lmax(1, r->sent),
+               r->name, (long long)r->pushes, stale / (f64)r->pushes, (f64)r->sent / 1e6, (f64)r->whole / (f64)lmax(1, r->sent),
                100 * r->waited / dmax(1e-9, r->waited + r->worked));
     return 0;
 }

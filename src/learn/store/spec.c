@@ -118,7 +118,7 @@ err store_spec_ranks(const struct store_spec *s, i32 ranks, const struct events 
     if (!s->choice.policy->plain)
         return FAIL_AT(E106, "--store",
                        "--ranks 2   or   mpirun -n 2 stretto ..   or   --store hogwild   (threads of one process)",
-                       "--store %s needs ranks that train together, there is one", name);
+                       "%s needs ranks that train together, there is one", name);
     event_note(to, EVENT_NOTE, "store %s: one rank sends nothing, so codec, servers and granularity have no effect", name);
     return 0;
 }
@@ -138,7 +138,7 @@ static err check_shared(const struct options *o, const struct store_spec *s) {
         return contradicts(name, "--parallel", "--parallel serial   or   --store sync",
                            "each thread makes serial steps of its own, nothing is cut");
     if (s->servers > 0 || !store_is_lossless(s) || s->by_time || s->replay)
-        return contradicts(name, "servers, codecs, --shards time or --replay", "--store asp",
+        return contradicts(name, "servers, codecs, --shards time or --replay", "--store asp --ranks 2",
                            "threads share one vector, nothing is sent");
     if (s->every != EVERY_POLICY || s->piece != PIECE_MODEL || s->worker || s->server || s->server_lr >= 0)
         return contradicts(name, "local steps or an optimiser of a server", "--store local   or   --granularity auto",
@@ -160,7 +160,12 @@ err store_spec_check(const struct options *o) {
     if (strcmp(o->pipeline, "delay1") == 0)
         return contradicts(o->store, "--pipeline delay1", "--pipeline overlap", "a store has delays of its own");
     if (p->shared) return check_shared(o, &s);
-    if (o->accumulate > 1) return contradicts(o->store, "--accumulate", "--granularity 8steps", "a worker pushes whole steps");
+    if (o->accumulate > 1)
+        return contradicts(o->store, "--accumulate", "--accumulate 1   or   --accumulate 1 --granularity 8steps",
+                           "a worker pushes whole steps");
+    if (o->slice_rounds > 0)
+        return contradicts(o->store, "--slice-rounds", "--slice-rounds 0",
+                           "workers keep no states of slices from visit to visit");
     if (o->plan && *o->plan)
         return contradicts(o->store, "--plan", "no --plan", "a plan file has the messages of synchronous ranks");
     if (o->deterministic && !s.replay && store_staleness(&s.choice) > 0)

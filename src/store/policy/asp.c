@@ -1,5 +1,5 @@
-/* asp.c - asynchronous: a server applies each push when it arrives, no worker waits for another (Downpour SGD: Dean et al.,
- * NeurIPS 2012). */
+/* asp.c - asynchronous (Downpour SGD, Dean et al., NeurIPS 2012): a server applies each push when it arrives, no worker waits for
+ * another. */
 #include "store/policy.h"
 
 extern const struct store_policy store_asp;

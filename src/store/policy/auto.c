@@ -1,10 +1,10 @@
-/* auto.c - chooses among the other policies while training runs (learn/forecast/store_auto.c). */
+/* auto.c - local SGD whose number of local steps follows from waits and the fall of the loss (learn/store/choose.c). */
 #include "store/policy.h"
 
 extern const struct store_policy store_auto;
 const struct store_policy store_auto = {
     .name = "auto",
-    .help = "fewest waits first, synchronous once the loss falls more slowly",
+    .help = "local steps, more while workers wait, fewer as the loss falls more slowly",
     .local = 1,
     .chooses = true,
 };
