@@ -141,7 +141,8 @@ static err check_shared(const struct options *o, const struct store_spec *s) {
         return contradicts(name, "servers, codecs, --shards time or --replay", "--store asp --ranks 2",
                            "threads share one vector, nothing is sent");
     if (s->every != EVERY_POLICY || s->piece != PIECE_MODEL || s->worker || s->server || s->server_lr >= 0)
-        return contradicts(name, "local steps or an optimiser of a server", "--store local   or   --granularity auto",
+        return contradicts(name, "local steps or an optimiser of a server",
+                           "--granularity auto   (and no --worker-optim, --server-optim, --server-lr)",
                            "each gradient is applied at once, by --optim");
     return 0;
 }
