@@ -238,7 +238,9 @@ stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **mode
     *data_path = *model_path = NULL;
     TRY(path_in(run_dir, "run.json", path));
     if (!file_exists(path))
-        return FAIL_AT(E705, NULL, "the folder that `stretto train` names at the end (MODEL.run)   or   stretto train DATA -o MODEL   (from the beginning)",
+        return FAIL_AT(E705, NULL,
+                       "the folder that `stretto train` names at the end (MODEL.run)   or   stretto train DATA -o MODEL   "
+                       "(from the beginning)",
                        "%s has no run.json: it is no run folder, or its run ended before the training", run_dir);
     TRY(js_load(path, &o));
     const char *data = js_str(js_get(o, "data"), ""), *model = js_str(js_get(o, "model"), "");

@@ -51,8 +51,6 @@ struct store_choice {
     f64 value;
 };
 
-i32 store_policy_count(void);
-const struct store_policy *store_policy_at(i32 i);
 const struct store_policy *store_policy_find(const char *name);
 /* "sync", "ssp:3", "local:64"; E103 with the range, or with the nearest name. */
 err store_policy_parse(const char *text, struct store_choice *out);

@@ -74,7 +74,8 @@ static bool next_round(const struct train_job *j, struct train_state *s) {
 /* Why a run with a budget ended: its rounds, or the budget. */
 static const char *end_text(const struct train_job *j, const struct train_state *s, err reason) {
     if (reason != STOP_STEPS || j->until > 0 || j->max_steps <= j->steps) return stop_reason_text(reason);
-    return s->end >= last_step(j) && still_falls(s) ? "budget used up, validation still falls (--max-steps)" : "validation falls no more";
+    const bool falls = s->end >= last_step(j) && still_falls(s);
+    return falls ? "budget used up, validation still falls (--max-steps)" : "validation falls no more";
 }
 
 struct progress {

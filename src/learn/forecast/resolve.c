@@ -258,8 +258,8 @@ static err choose_loss(struct options *o) {
                    "--head %s and --loss %s do not go together", o->head, o->loss);
 }
 
-/* Steps that nobody asked for follow from the data: rounds go on while validation falls. Slices with a fixed number of rounds foresee
- * their last steps. */
+/* Steps that nobody asked for follow from the data: rounds go on while validation falls. Slices with a fixed number of rounds
+ * foresee their last steps. */
 static err choose_budget(struct options *o, i64 valid) {
     if (!opt_is_auto(o, OPT_max_steps)) return 0;
     const bool asked = opt_given(o, OPT_steps) || !opt_is_auto(o, OPT_epochs) || o->slice_rounds > 0;

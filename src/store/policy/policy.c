@@ -17,8 +17,6 @@ static const struct store_policy *const list[] = {
 #undef STORE
 };
 
-i32 store_policy_count(void) { return (i32)COUNT(list); }
-const struct store_policy *store_policy_at(i32 i) { return list[i]; }
 
 const struct store_policy *store_policy_find(const char *name) {
     for (size_t i = 0; i < COUNT(list); i++)
