@@ -71,7 +71,7 @@ static void learns(const struct session_more *m) {
 
 TEST(every_policy_learns) {
     static const char *const store[] = {"ssp:3", "asp", "dcasgd", "local:5", "easgd:2", "bmuf:5", "diloco:5", "auto", "delay1"};
-    for (size_t i = 0; i < COUNT(store); i++) {
+    for (size_t i = 0; i < COUNT(store); i += t_few() ? 3 : 1) {
         const struct session_more m = more(2, store[i], "steps", "240", NULL, NULL);
         learns(&m);
     }
@@ -90,7 +90,7 @@ TEST(every_codec_and_granularity_learns) {
                                        {"ssp:1", "granularity", "0.01s"},
                                        {"sync", "granularity", "0.2epochs"},
                                        {"local:5", "shards", "time"}};
-    for (size_t i = 0; i < COUNT(c); i++) {
+    for (size_t i = 0; i < COUNT(c); i += t_few() ? 4 : 1) {
         const struct session_more m = more(2, c[i][0], "steps", "240", c[i][1], c[i][2]);
         learns(&m);
     }
@@ -170,7 +170,7 @@ TEST(resumed_runs_have_the_bits_of_undisturbed_ones) {
                                      more(2, "bmuf:10", NULL, NULL, NULL, NULL),
                                      more(2, "local:5", "shards", "time", "decoder", "direct"),
                                      more(2, "local:5", "shards", "time", "loss-steps", "all")};
-    for (i32 i = 0; i < (i32)COUNT(c); i++) resumes(&c[i], i);
+    for (i32 i = 0; i < (i32)COUNT(c); i += t_few() ? 3 : 1) resumes(&c[i], i);
 }
 
 TEST(a_replayed_run_has_the_bits_of_the_recorded_one) {
@@ -179,7 +179,7 @@ TEST(a_replayed_run_has_the_bits_of_the_recorded_one) {
                                        {"easgd:2", "servers", "1"},
                                        {"auto", "keep-codec", "no"},
                                        {"ssp:1", "granularity", "0.01s"}};
-    for (i32 i = 0; i < (i32)COUNT(c); i++) {
+    for (i32 i = 0; i < (i32)COUNT(c); i += t_few() ? 3 : 1) {
         const struct session_more m = more(3, c[i][0], c[i][1], c[i][2], NULL, NULL);
         char dir[700], order[800];
         struct session s = trained(&m);
