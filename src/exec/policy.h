@@ -1,4 +1,4 @@
-/* policy.h - a store policy: when messages between ranks are sent, and after which update a step reads the weights.
+/* policy.h - a message policy: when messages between ranks are sent, and after which update a step reads the weights.
  *
  * One file and one const struct each, one line in policies.def.  The weights live with the client; a policy decides at which
  * point of a step the messages of the plan go, and which tasks wait for the next step.  Every pointer may be NULL. */

@@ -139,7 +139,6 @@ struct pstore {
     const struct pstore_record *replay;
     i64 first, last;        /* rounds of the leg */
     i64 chunks;             /* of all shards */
-    i64 codes;              /* pulls served so far, for codecs that warm up */
     unsigned char *packets; /* of the push */
     u32 *packet_bytes;      /* [chunks] of each */
     const void **packet_at; /* [chunks] where each is */
@@ -151,7 +150,7 @@ struct pstore {
     f32 *scratch2, *change; /* service: scratch; [chunk] a change of weights */
     f64 coding[2];          /* seconds of this leg in codecs: in the worker thread, in the one that serves */
     f32 momentum;           /* of the job, before `corrects` took it */
-    i64 rounds;             /* pushes so far, for codecs that warm up */
+    i64 round;              /* of the push, for codecs that warm up */
     bool told;              /* this rank has ended its streams */
     bool leaving, closing;  /* no ticket will follow; this rank has the last weights */
     struct post_count before;

@@ -27,7 +27,7 @@ u32 pack_push(struct pstore *s, const struct ps_chunk *c, const f32 *v, const vo
     const f32 *from = v ? v + c->lo : change;
     *packet = out;
     if (!pack_plain(s)) {
-        const struct wire_args a = pack_args(s, c, s->rounds, s->corrects);
+        const struct wire_args a = pack_args(s, c, s->round, s->corrects);
         const f64 t0 = clock_now();
         const u32 bytes = s->job.codec.codec->encode(&a, from, s->state + c->state, s->scratch, out);
         s->coding[0] += clock_now() - t0;
@@ -53,7 +53,7 @@ bool unpack_push(struct pstore *s, const struct ps_chunk *c, const unsigned char
 }
 
 static u32 pack_change(struct pstore *s, struct ps_inbox *in, const struct ps_chunk *c, unsigned char *packet) {
-    const struct wire_args a = pack_args(s, c, s->codes, false);
+    const struct wire_args a = pack_args(s, c, lmax(0, in->pull) / s->at.nworker, false);
     const i64 n = c->hi - c->lo, at = c->lo - own_shard(s)->lo;
     const f32 *center = s->server.center + at;
     f32 *base = in->base + at;

@@ -261,7 +261,6 @@ static err send_weights(struct pstore *s, i32 rank, struct ps_inbox *in) {
         s->whole += rank == comm_rank(s->job.comm) ? 0 : pack_bytes(c);
         TRY(send_message(s, rank, &h, packet));
     }
-    s->codes++;
     in->pull = -1;
     return 0;
 }

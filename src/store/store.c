@@ -212,6 +212,7 @@ err pstore_take(struct pstore *s, struct pstore_ticket *t) {
 err pstore_give(struct pstore *s, const struct pstore_ticket *t, const struct pstore_push *p) {
     struct ps_desk *d = &s->desk;
     if (!await(s, &d->held, 0)) return failure(s);
+    s->round = t->round;
     for (i32 k = 0; k < s->at.nserver; k++)
         for (i32 i = 0; i < s->at.nchunk[k]; i++) {
             const struct ps_chunk *c = &s->at.chunk[k][i];
@@ -221,7 +222,6 @@ err pstore_give(struct pstore *s, const struct pstore_ticket *t, const struct ps
     d->number = t->number;
     d->loss = p->loss;
     d->refused = p->refused;
-    s->rounds++;
     atomic_store(&d->held, 1);
     d->next = !p->more;
     ask(s, p->more ? DESK_PUSH : DESK_PUSH | DESK_NEXT);

@@ -34,6 +34,7 @@ static bool is_sticky(const struct pstore *s) { return s->job.sticky || is_synch
 /* A stop ends the leg with the rounds that have begun. */
 static void stop(struct pstore *s) {
     struct ps_tickets *t = &s->tickets;
+    if (is_synchronous(s) && !pack_plain(s)) return; /* the end of a leg ends residuals: an early one would change bits */
     i64 begun = (t->next + s->at.nworker - 1) / s->at.nworker;
     for (i32 w = 0; w < s->at.nworker && is_sticky(s); w++) begun = lmax(begun, t->round[w]);
     t->last = lmin(t->last, lmax(begun, s->first));

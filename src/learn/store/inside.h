@@ -45,9 +45,9 @@ struct store_run {
     i32 nborder;
     struct wire_matrix *matrix;
     i32 nmatrix;
-    struct order *order;     /* record or replay; NULL = the order is fixed anyway */
-    struct chooser *chooser; /* granularity and policy follow what was measured; NULL = fixed */
-    i64 *first;              /* [ranks + 1] private floats of the ranks before */
+    struct order *order;         /* record or replay; NULL = the order is fixed anyway */
+    struct chooser *chooser;     /* granularity and policy follow what was measured; NULL = fixed */
+    i64 *first;                  /* [ranks + 1] private floats of the ranks before */
     struct store_record *record; /* account of the training, of the forecaster: it survives recovery from a death */
     i32 member;                  /* in training, for the record */
     struct arena arena;

@@ -154,6 +154,9 @@ err store_fresh(struct fit *t) {
     r->begun = false;
     r->last_loss = 0;
     r->base = 0;
+    r->local = local_of(t, r);
+    chooser_free(r->chooser);
+    TRY(chooser_new(r, &r->chooser));
     r->carry.next = -1;
     return 0;
 }

@@ -34,6 +34,9 @@ err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use) {
     const i32 parts = store_parts(t), windows = *B / rows;
     TRY(hogwild_split(t, use));
     if (parts < 2 && !store_used(use)) return 0;
+    if (t->f->spec.cut.slices > 1)
+        return FAIL_AT(E401, "--parallel", "--parallel data", "%d time slices: workers of a store compute whole windows",
+                       t->f->spec.cut.slices);
     if (windows < parts)
         return FAIL_AT(E106, "--store",
                        t->hogwild ? "fewer --threads   or   a larger --batch" : "fewer ranks   or   a larger --batch",
