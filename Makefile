@@ -18,6 +18,7 @@
 #   make bench-ranks                   steps on several ranks, beside DDP: bench/results/ranks.md
 #   make bench-pipeline                input, computing, messages one after another or at once: bench/results/pipeline.md
 #   make bench-codecs                  wire codecs: GB/s and bytes saved, printed
+#   make bench-stores                  stores and codecs: speed, loss, bytes, kills: bench/results/stores.md; BENCH="--part local"
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -129,6 +130,12 @@ bench-codecs: release
 	cmake --build build/release -j $(J) --target bench_codec
 	build/release/bench/codec/bench_codec 1 $(CODECS)
 
+# Stores and codecs, an hour with all parts; beside PyTorch's hooks. BENCH="--first --part straggler".
+bench-stores: release
+	bench/peers.sh
+	cmake --build build/release -j $(J) --target bench_store_path
+	bench/stores/run.py build/release $(BENCH)
+
 ladder: release
 	cmake --build build/release -j $(J) --target bench_step
 	bench/kern/ladder.py build/release/bench/kern/bench_step
@@ -151,4 +158,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-codecs twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-codecs bench-stores twin shake bits instructions soak ladder ladder-baseline install docs clean

@@ -19,7 +19,8 @@
 #include "store/post.h"
 #include "store/store.h"
 
-/* Of a plain chunk, which stays in the cache on its way; of one for a codec, for which whole matrices pack better. */
+/* Of a plain chunk on its way within a host, which stays in the cache; of one between hosts (layout.c), or for a codec, for which
+ * whole matrices pack better. */
 enum { PLAIN_FLOATS = 1 << 16, CHUNK_FLOATS = 1 << 20 };
 enum ps_kind { PS_PUSH = 1, PS_PULL, PS_WEIGHTS, PS_NEXT, PS_TICKET, PS_NORM, PS_LEAVE };
 enum { PS_FINAL = 1, PS_REFUSED = 2, PS_STOP = 4 };

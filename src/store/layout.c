@@ -37,9 +37,12 @@ static i64 unit_end(const struct pstore_job *j, i64 at, i64 end) {
     return end;
 }
 
+/* Floats of a chunk at most. Between hosts MPI asks the receiver before it sends a long message, which takes a round trip each. */
+static i64 chunk_floats(bool plain, bool one_host) { return plain && one_host ? PLAIN_FLOATS : CHUNK_FLOATS; }
+
 /* Chunks of a shard into c; NULL = they are counted. */
 static i32 cut(struct pstore *s, const struct store_shard *shard, struct ps_chunk *c, i32 *units) {
-    const i64 most = pack_plain(s) ? PLAIN_FLOATS : CHUNK_FLOATS;
+    const i64 most = chunk_floats(pack_plain(s), comm_local_size(s->job.comm) == comm_size(s->job.comm));
     i32 n = 0;
     *units = 0;
     for (i64 at = shard->lo, end; at < shard->hi; at = end, ++*units) {
