@@ -37,7 +37,7 @@ static i64 unit_end(const struct pstore_job *j, i64 at, i64 end) {
     return end;
 }
 
-/* Floats of a chunk at most. Between hosts MPI asks the receiver before it sends a long message, which takes a round trip each. */
+/* Floats of a chunk at most. Between hosts MPI asks the receiver before it sends a long message: a round trip for each. */
 static i64 chunk_floats(bool plain, bool one_host) { return plain && one_host ? PLAIN_FLOATS : CHUNK_FLOATS; }
 
 /* Chunks of a shard into c; NULL = they are counted. */
