@@ -1,5 +1,5 @@
 """losses.py - what stores and codecs cost in loss at equal samples, and what they save on the wire: parts `local` and `codecs`."""
-from common import DATA, Failed, machine, middle, run, say, table, train, verdict
+from common import DATA, ROOT, Failed, machine, middle, say, table, train, verdict
 
 ETT = ["-c", "bench/protocols/etth1-96.yaml", "--base", "none", "--no-guard", "--threads", "1", "--validate-every", "500"]
 WIDE = ["--time", "date", "--target", "OT", "--until", "2018-02-20", "--validation", "2880", "--test", "2880", "--horizon", "24",
@@ -9,7 +9,6 @@ K = (1, 8, 64, 500)
 
 
 def options(words, steps, seed):
-    from common import ROOT
     return [str(ROOT / w) if w.startswith("bench/") else w for w in words] + ["--steps", str(steps), "--seed", str(seed)]
 
 
@@ -29,7 +28,7 @@ def rounds(args, ways, words, steps, data):
 
 
 def mean_change(got, name, base, what="valid"):
-    """Percent by which the mean loss over seeds differs, with the smallest and the largest seed by seed."""
+    """Percent by which the loss differs from that of `base`, seed by seed: median, least, most."""
     each = [100 * (a[what] / b[what] - 1) for a, b in zip(got[name], got[base]) if a and b]
     return (middle(each), min(each), max(each)) if each else (None, None, None)
 
@@ -77,17 +76,17 @@ def codec_table(got, bars, wide):
     for name, more in VARIANTS:
         done = [r for r in got.get(name, []) if r]
         if not done:
-            rows.append([name, "failed"] + ["-"] * 4)
+            rows.append([name, 0, "failed"] + ["-"] * 4)
             continue
         base = "none" + name[name.index(","):] if "," in name else "none"
         mid, least, most = mean_change(got, name, base)
         over = 100 * (middle([r["valid"] for r in done]) / middle([r["valid"] for r in got["none"] if r]) - 1)
         codec, times = name.split(",")[0], saved(got, name)
         bar = dict(bars).get(codec)
-        rows.append([name, "%.4f" % middle([r["valid"] for r in done]), "%+.2f (%+.2f .. %+.2f)" % (mid, least, most), "%+.2f" % over,
+        rows.append([name, len(done), "%.4f" % middle([r["valid"] for r in done]), "%+.2f (%+.2f .. %+.2f)" % (mid, least, most), "%+.2f" % over,
                      "%.1f" % times if times else "-",
                      ("loss %s" % verdict(mid <= 1) + (", bytes %s (%dx)" % (verdict(times >= bar - 0.15), bar) if wide else "")) if bar else "-"])
-    return table(["codec", "validation loss", "change against none with the same optimiser, %", "against none with Adam, %", "times fewer bytes",
+    return table(["codec", "seeds", "validation loss", "change against none with the same optimiser, %", "against none with Adam, %", "times fewer bytes",
                   "bar"], rows)
 
 
@@ -99,7 +98,7 @@ def codecs_part(args):
     wide = rounds(args, ways, WIDE, args.steps or 2000, data)
     text += [machine(args, "medians of %d seeds, 2 ranks that are threads of 1 thread" % args.seeds) +
              " `--store sync` with `--codec`; the loss is the lowest on the validation split, at equal steps. Bytes are those of pushes and "
-             "pulls of all ranks with the heads of messages, against f32; the last weights before a validation go plain, and are counted.", "",
+             "pulls of all ranks with the heads of messages, against f32; the last weights before a validation go plain, and are counted. A bar of bytes is met to 0.15: int8 has a scale for each 256 values, and messages have heads.", "",
              "H = 512: ETTh1, column OT, 24 hours ahead of 96 in segments of 24, batches of 32, %d steps, validated every 500." % (
                  args.steps or 2000), "", codec_table(wide, CODECS, True), "",
              "H = 64: ETTh1, seven columns, 96 hours, preset `long`, recurrent part alone, %d steps, validated every 500." % (args.steps or 2000),

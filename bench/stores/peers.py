@@ -26,7 +26,7 @@ def peer(args, how, data, shape, seed):
     with socket.socket() as s:  # a free port
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    out, _ = run([*args.front, python, ROOT / "bench" / "stores" / "torch_sync.py", how, data, steps, b, segment, context, h, HORIZON, seed, 2], 300,
+    out, _ = run([*args.front, python, ROOT / "bench" / "stores" / "torch_sync.py", how, data, steps, b, segment, context, h, HORIZON, seed, 2], 120,
                  {"MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"})
     return [float(w) for w in out.split()[-2:]]
 
@@ -52,18 +52,19 @@ def peers_part(args):
             ms = {who: middle([a for a, _ in got.get((how, who), [])]) for who in ("ours, threads", "ours, Open MPI", "torch")}
             loss = {who: middle([b for _, b in got.get((how, who), [])]) for who in ms}
             if None in ms.values():
-                rows.append(["%d, %d, %d" % (shape[0], shape[2] // shape[1], shape[3]), how, "failed"] + ["-"] * 6)
+                rows.append(["%d, %d, %d" % (shape[0], shape[2] // shape[1], shape[3]), how, "failed"] + ["-"] * 7)
                 continue
             mpi, torch = "ours, Open MPI", "torch"
+            own = ["%+.2f" % middle([100 * (a[1] / b[1] - 1) for a, b in zip(got[how, who], got["plain", who])]) for who in (mpi, torch)]
             rows.append(["%d, %d, %d" % (shape[0], shape[2] // shape[1], shape[3]), how, " ".join(more).replace(" --parallel data_sync", ""),
-                         *("%.2f" % ms[who] for who in ms), "%.2fx" % (ms[torch] / ms[mpi]), "%.4f / %.4f" % (loss[mpi], loss[torch]),
+                         *("%.2f" % ms[who] for who in ms), "%.2fx" % (ms[torch] / ms[mpi]), "%.4f / %.4f" % (loss[mpi], loss[torch]), " / ".join(own),
                          "step %s, loss %s" % (verdict(ms[mpi] < ms[torch]), verdict(loss[mpi] <= 1.005 * loss[torch]))])
     return "\n".join(["## PyTorch", "", machine(args, "medians of %d seeds, in turns%s" % (args.seeds, ", before other programs (nice -15)" if args.first else "")) +
                       " Two processes of one thread on this host, %s; ETTh1, column OT, standardized, 24 hours ahead of 96, MSE, Adam with the same rates, "
                       "clipping, the same number of steps. Ours: the second half of the run with filling of batches and one validation's messages; "
                       "PyTorch: forward to update, batches at hand. The loss is that on the validation split at the end; equal means within 0.5 %%. Weights begin "
                       "from other random numbers." % version(), "",
-                      table(["B, T, H", "hook", "ours", "ours, threads, ms", "ours, Open MPI, ms", "torch, ms", "torch over Open MPI", "loss, ours / torch", "bar"], rows), ""])
+                      table(["B, T, H", "hook", "ours", "ours, threads, ms", "ours, Open MPI, ms", "torch, ms", "torch over Open MPI", "loss, ours / torch", "change over own plain, %", "bar"], rows), ""])
 
 
 def version():

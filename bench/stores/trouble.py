@@ -59,7 +59,7 @@ def replay_part(args):
 
 STORES = [("sync, codec int8", ["--store", "sync", "--codec", "int8"]), ("ssp:2", ["--store", "ssp:2"]), ("asp", ["--store", "asp"]),
           ("asp, 1 server", ["--store", "asp", "--servers", "1"]), ("local:16", ["--store", "local:16"]), ("easgd:4", ["--store", "easgd:4"])]
-RANKS, CALM = 3, 6
+RANKS, CALM = 3, 12
 
 
 class Run:
@@ -67,7 +67,7 @@ class Run:
 
     def __init__(self, args, data, more, seed, heal):
         self.folder, self.killed = tempfile.mkdtemp(prefix="stretto-stores-"), []
-        words = ["train", data, *shape(48, 24, 32, 600, 100), "--schedule", "constant", "--seed", str(seed), *more, "--progress", "none", "--checkpoint-every",
+        words = ["train", data, *shape(48, 24, 32, 1500, 250), "--schedule", "constant", "--seed", str(seed), *more, "--progress", "none", "--checkpoint-every",
                  "0.3s", "-o", self.folder + "/m.model"]
         command = (["mpirun.openmpi", "--oversubscribe", "--enable-recovery", "-n", str(RANKS), args.program, *words, "--heal"] if heal else
                    [args.program, "submit", "--on", "local", "--mpi", "openmpi", "--ranks", str(RANKS), "--max-restarts", "20", "--", *words])
@@ -84,7 +84,7 @@ class Run:
 
     def kill_one(self):
         """A rank that trains, at a random moment."""
-        limit, rank, pause = time.monotonic() + 60, random.randrange(RANKS), random.uniform(0, 1.5)
+        limit, rank, pause = time.monotonic() + 60, random.randrange(RANKS), random.uniform(0, 0.8)
         old = {pid for _, pid in self.killed}
         while time.monotonic() < limit and self.child.poll() is None:
             r = self.record(rank)
@@ -160,8 +160,8 @@ def kills_part(args):
                              "%.5f .. %.5f" % (min(ended), max(ended)) if ended else "-", within, "; ".join(wrong) or "-",
                              verdict(len(ended) == len(done) == within)])
                 say("kills", rows[-1])
-    return "\n".join(["## Kills", "", machine(args, "seed 1 of the moments") + " %d ranks, processes of Open MPI; sample tides, 600 steps. kill -9 of a random "
-                      "rank (worker or server) up to 1.5 s after it trains: once with `--heal` under `mpirun --enable-recovery`, once or twice with "
+    return "\n".join(["## Kills", "", machine(args, "seed 1 of the moments") + " %d ranks, processes of Open MPI; sample tides, 1500 steps. kill -9 of a random "
+                      "rank (worker or server) up to 0.8 s after it trains: once with `--heal` under `mpirun --enable-recovery`, once or twice with "
                       "`submit`, which restarts the job from its last checkpoint (every 0.3 s). Undisturbed: %d seeds. A loss is within the spread if it is not "
                       "above the largest undisturbed one, or within three standard deviations of their mean." % (RANKS, CALM), "",
                       table(["store", "how it goes on", "runs", "kills", "ended with a model", "loss undisturbed", "loss with kills", "within the spread", "else", "bar"], rows), ""])
