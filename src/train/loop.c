@@ -54,9 +54,18 @@ static i64 last_step(const struct train_job *j) { return j->until > 0 ? j->until
 /* End of the round in which `step` is done, as rounds follow each other: steps, twice that, .. the budget. */
 static i64 round_of(const struct train_job *j, i64 step) {
     const i64 most = lmax(j->steps, j->max_steps);
-    i64 end = lmax(1, j->steps);
-    while (end <= step && end < most) end = lmin(2 * end, most);
+    i64 end = lmin(lmax(0, j->steps), most);
+    while (end <= step && end < most) end = lmin(lmax(1, 2 * end), most);
     return end;
+}
+
+/* The end of a resumed round; where --steps or --max-steps are others now, that of the round in which its last step lies. */
+static i64 resumed_end(const struct train_job *j, const struct train_state *s) {
+    if (j->until > 0) return j->until;
+    for (i64 end = round_of(j, 0);; end = round_of(j, end)) {
+        if (end == s->end) return end;
+        if (end >= last_step(j)) return round_of(j, lmax(0, s->step - 1));
+    }
 }
 
 static bool still_falls(const struct train_state *s) {
@@ -435,7 +444,7 @@ static i64 reported_to(const struct train_state *s) {
 err train_run(const struct train_job *j, struct train_state *s) {
     struct progress p = {.exec = j->exec, .begin = clock_now()};
     p.start = p.begin;
-    if (s->end == 0) s->end = j->until > 0 ? j->until : round_of(j, 0);
+    s->end = resumed_end(j, s);
     step_set_ahead(p.exec, &(struct step_ahead){s->due ? s->ahead : NULL, s->ahead_loss, s->ahead_norm});
     p.since = p.saved = p.start;
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,

@@ -76,6 +76,15 @@ class Case(unittest.TestCase):
         self.addCleanup(end)
         return child
 
+    def said(self, child, text):
+        """Reads stderr of the program up to the line that holds `text`."""
+        seen = []
+        for line in iter(child.stderr.readline, b""):
+            seen.append(line.decode())
+            if text in seen[-1]:
+                return
+        self.fail("the program ended without a line with \"%s\":\n%s" % (text, "".join(seen)))
+
     def same_model(self, a, b, what=""):
         """Equal in every tensor and in all metadata but the record of the training, the options, and the sum over them."""
         ha, ta = model(self.path(a))

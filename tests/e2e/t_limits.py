@@ -60,9 +60,7 @@ class Limits(Case):
         command = [e2e.PROGRAM, "train", "long.csv", "--target", "y", "--horizon", "96", "--preset", "long", "--context", "2000"]
         child = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  env=self.environment())
-        seen = b""
-        while b"kernels" not in seen:
-            seen += child.stderr.readline()
+        self.said(child, "columns: ")
         time.sleep(0.3)
         begin = time.time()
         child.send_signal(signal.SIGINT)

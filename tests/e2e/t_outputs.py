@@ -244,9 +244,7 @@ class Limits(Case):
     def signalled(self, number, **more):
         child = subprocess.Popen([e2e.PROGRAM, "train", AIR, *self.LONG[:-1], "--progress", "plain", "-o", "m.model"], cwd=self.dir,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(), **more)
-        seen = b""
-        while b"kernels" not in seen:
-            seen = child.stderr.readline()
+        self.said(child, "columns: ")
         time.sleep(0.5)
         if number:
             child.send_signal(number)

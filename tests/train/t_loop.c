@@ -192,6 +192,19 @@ TEST(loop_goes_on_while_validation_falls) {
     assert_int_equal(s.step, 20);
 }
 
+TEST(loop_of_no_steps_ends) {
+    struct line l;
+    struct train_state s;
+    open_line(&l);
+    T_OK(train_state_new(&l.store, &s));
+    l.job.steps = 0;
+    l.job.prefetch = true;
+    assert_int_equal(train_run(&l.job, &s), STOP_STEPS);
+    assert_int_equal(s.step, 0);
+    train_state_free(&s);
+    close_line(&l);
+}
+
 /* Stopped at the border of two rounds and in the second, where rates of learning follow the longer schedule. */
 TEST(loop_stopped_between_rounds_and_resumed_equals_unbroken) {
     static const f64 script[] = {9, 8, 7, 6, 5, 5.1, 4.99, 4.999, 5};
@@ -224,6 +237,29 @@ TEST(loop_stopped_between_rounds_and_resumed_equals_unbroken) {
     train_state_free(&r);
     close_line(&a);
     close_line(&b);
+}
+
+/* `resume --steps N`: fewer steps than are done end the run, more are taken, whatever the end was when the run was stopped. */
+TEST(loop_resumed_with_other_steps_goes_to_these) {
+    struct line l;
+    struct train_state s;
+    open_line(&l);
+    T_OK(train_state_new(&l.store, &s));
+    l.job.steps = 1000;
+    l.job.prefetch = true;
+    l.stop_at = 3; /* the validation after step 30: step 31 is the last */
+    assert_int_equal(train_run(&l.job, &s), STOP_SIGNAL);
+    assert_int_equal(s.step, 31);
+    l.stop = 0;
+    l.stop_at = -1;
+    for (i64 steps = 20; steps <= 100; steps += 40) {
+        s.place = PLACE_BEGIN; /* which a checkpoint does not hold */
+        l.job.steps = steps;
+        assert_int_equal(train_run(&l.job, &s), STOP_STEPS);
+        assert_int_equal(s.step, lmax(31, steps));
+    }
+    train_state_free(&s);
+    close_line(&l);
 }
 
 TEST(loop_that_is_told_no_loss_takes_all_steps_and_keeps_the_last_weights) {
@@ -493,6 +529,7 @@ T_MAIN(cmocka_unit_test(grains_do_not_move_in_a_layout_that_has_just_been_made),
        cmocka_unit_test(loop_learns_the_line_and_keeps_the_best), cmocka_unit_test(loop_stops_on_a_plateau),
        cmocka_unit_test(loop_goes_on_while_validation_falls),
        cmocka_unit_test(loop_stopped_between_rounds_and_resumed_equals_unbroken),
+       cmocka_unit_test(loop_resumed_with_other_steps_goes_to_these), cmocka_unit_test(loop_of_no_steps_ends),
        cmocka_unit_test(loop_counts_its_patience_from_the_last_gain),
        cmocka_unit_test(loop_that_is_told_no_loss_takes_all_steps_and_keeps_the_last_weights),
        cmocka_unit_test(loop_rolls_back_once_and_halves_the_rate), cmocka_unit_test(loop_stopped_and_resumed_equals_unbroken),
