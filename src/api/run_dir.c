@@ -93,16 +93,47 @@ static err whole_paths(struct options *o) {
     return 0;
 }
 
+/* The options in config.json, with which the run was begun or last resumed; the defaults, where there is none. */
+static err options_before(const struct stretto_trainer *t, struct options *before) {
+    char path[PATH_MAX];
+    TRY(opt_defaults(before, api_lists()));
+    err e = path_in(t->run_dir, "config.json", path);
+    if (e >= 0 && file_exists(path)) e = config_load(path, before);
+    if (e < 0) opt_free(before);
+    return e;
+}
+
 /* A time limit given to `resume` holds for that call only: config.json keeps the limit of the run. */
 static err keep_time_limit(const struct stretto_trainer *t, struct options *o) {
-    char path[PATH_MAX];
     struct options before;
-    TRY(path_in(t->run_dir, "config.json", path));
-    if (!file_exists(path)) return 0;
-    err e = opt_defaults(&before, api_lists());
-    if (e >= 0) e = config_load(path, &before);
+    TRY(options_before(t, &before));
     const struct opt_meta *m = &before.meta[OPT_time_limit];
-    if (e >= 0) e = opt_set_id(o, OPT_time_limit, m->text, &(struct opt_from){.rank = OPT_RANK_FLAG, .origin = m->origin});
+    const err e = opt_set_id(o, OPT_time_limit, m->text, &(struct opt_from){.rank = OPT_RANK_FLAG, .origin = m->origin});
+    opt_free(&before);
+    return e;
+}
+
+/* The checkpoint holds the states of these optimisers. */
+static err same_optimiser(const struct stretto_trainer *t, const struct options *before, enum opt_id id) {
+    const char *now = t->o.meta[id].text, *then = before->meta[id].text;
+    char option[64], fix[128];
+    if (strcmp(now, then) == 0) return 0;
+    snprintf(option, sizeof option, "--%s %s", opt_info(id)->name, now);
+    snprintf(fix, sizeof fix, "without --%s   or   the new optimizer in a new run", opt_info(id)->name);
+    return FAIL_AT(E106, option, fix, "%s was begun with --%s %s, and its checkpoint holds the state of that optimizer",
+                   t->run_dir, opt_info(id)->name, then);
+}
+
+/* What `resume` changes: refused before anything is written, or told. */
+static err check_changes(struct stretto_trainer *t) {
+    struct options before;
+    if (!run_dir_has_checkpoint(t)) return 0;
+    TRY(options_before(t, &before));
+    err e = same_optimiser(t, &before, OPT_worker_optim);
+    if (e >= 0) e = same_optimiser(t, &before, OPT_server_optim);
+    if (e >= 0 && strcmp(t->o.store, before.store) != 0 && !trainer_is_silent(t))
+        event_note(&t->events, EVENT_WARNING, "the run goes on with --store %s, up to here it had --store %s", t->o.store,
+                   before.store);
     opt_free(&before);
     return e;
 }
@@ -173,6 +204,7 @@ stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int re
     if (!(t->run_dir = mem_strdup(path))) return -E601;
     t->resume = resume != 0;
     if (!trainer_is_silent(t)) TRY(lock(t));
+    if (t->resume) TRY(check_changes(t));
     open_status(t);
     if (trainer_is_silent(t)) return 0; /* ranks > 0 read the folder, rank 0 writes it */
     if (!t->resume) {
