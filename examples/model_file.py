@@ -51,7 +51,7 @@ class Model:
             rows["past " + c["name"]] = rows["known " + c["name"]] = np.nan_to_num(self.scaled(table, c))
         w.x = self.segments(r["segment"], rows, origin - self.context, origin, facts["shape.seg"], facts["shape.seg"] - 1)
         w.ahead = self.segments(r["ahead"], rows, origin, origin + self.horizon, self.horizon, 0).flatten()
-        w.base = self.base(v, zero, origin) if facts["base"] else np.full(self.horizon, shift)
+        w.base = self.base(v, zero, origin, rows) if facts["base"] else np.full(self.horizon, shift)
         return w
 
     def segments(self, names, rows, first, end, size, marked):
@@ -76,22 +76,30 @@ class Model:
         angles = [2 * np.pi * (self.seconds[row] % p) / p for p in (DAY, WEEK, YEAR) if 2 * self.facts["freq"]["step"] <= p]
         return [f(a) for a in angles for f in (np.sin, np.cos)]
 
-    def base(self, v, zero, origin):
+    def base(self, v, zero, origin, rows):
         """The weighted sum of "base": "0.6*season(12) + 0.4*ses(0.3)"."""
         total = np.zeros(self.horizon)
         for weight, kind, args in re.findall(r"(?:([\d.e+-]+)\*)?([a-z]+)(?:\(([^)]*)\))?", self.facts["base"]):
-            rule = self.ridge(v, args, origin) if kind == "ridge" else self.rule(kind, [float(a) for a in args.split(",") if a], v, zero)
+            rule = self.ridge(v, args, origin, rows) if kind == "ridge" else self.rule(kind, [float(a) for a in args.split(",") if a], v, zero)
             total += float(weight or 1) * rule
         return total
 
-    def ridge(self, v, args, origin):
+    def ridge(self, v, args, origin, rows):
+        """Rows of W: the lags, a constant, with "calendar" hours, weekdays and months, with "ahead:columns:back:group" means of
+        `group` rows of the known columns, from `back` rows before the origin to the end of the horizon."""
         lags, W = int(args.split(",")[0]), self.tensors["base.ridge"]
         past = np.pad(v[-lags:], (max(0, lags - len(v)), 0), constant_values=v[-1])
         forecast = v[-1] + (past - v[-1]) @ W[:lags] + W[lags]
-        if not args.endswith("calendar"):
-            return forecast
-        t = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=self.seconds[origin])
-        return forecast + W[lags + 1 + t.hour] + W[lags + 25 + t.isoweekday() % 7] + W[lags + 32 + t.month - 1]
+        if "calendar" in args:
+            t = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=self.seconds[origin])
+            forecast = forecast + W[lags + 1 + t.hour] + W[lags + 25 + t.isoweekday() % 7] + W[lags + 32 + t.month - 1]
+        if "ahead" in args:
+            columns, back, group = (int(n) for n in args.split("ahead:")[1].split(":"))
+            end = origin + self.horizon
+            names = [c["name"] for c in self.facts["columns"]][-columns:]
+            u = [rows["known " + c][k : min(k + group, end)].mean() for c in names for k in range(origin - back, end, group)]
+            forecast = forecast + u @ W[-len(u) :]
+        return forecast
 
     def rule(self, kind, args, v, zero):
         k, m, recent = np.arange(self.horizon), int(args[0]) if args else 1, v[-4096:]

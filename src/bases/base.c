@@ -57,12 +57,18 @@ err base_naive(i32 season, struct base **out) {
     return 0;
 }
 
+static void add_ridge(const struct ridge *r, const char *penalty, struct str *out) {
+    str_addf(out, "(%d,%d,%s%s", r->L, r->H, penalty, r->calendar ? ",calendar" : "");
+    if (r->ahead.ncol > 0) str_addf(out, ",ahead:%d:%d:%d", r->ahead.ncol, r->ahead.back, r->ahead.group);
+    str_add(out, ")");
+}
+
 static void add_arguments(const struct base *b, const struct base_part *p, struct str *out) {
     char number[32];
     str_from_f64(number, p->kind == BASE_RIDGE ? b->ridge->penalty : p->alpha);
     const bool season = kinds[p->kind].season, alpha = kinds[p->kind].alpha;
     if (p->kind == BASE_RIDGE)
-        str_addf(out, "(%d,%d,%s%s)", b->ridge->L, b->ridge->H, number, b->ridge->calendar ? ",calendar" : "");
+        add_ridge(b->ridge, number, out);
     if (season && alpha) str_addf(out, "(%d,%s)", p->season, number);
     if (season && !alpha) str_addf(out, "(%d)", p->season);
     if (!season && alpha) str_addf(out, "(%s)", number);
@@ -96,14 +102,15 @@ i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols) {
 
 /* --- reading the text back --- */
 
-/* Arguments of "name(a,b,c)": at most three, each a span of text. */
+/* Arguments of "name(a,b,c)", each a span of text. */
+enum { ARGUMENTS = 5 };
 struct part_text {
     f64 weight;
     const char *name;
     size_t nname;
     i32 narg;
-    const char *arg[4];
-    size_t narg_len[4];
+    const char *arg[ARGUMENTS];
+    size_t narg_len[ARGUMENTS];
 };
 
 /* One part at *at; moves *at behind it.  false = not understood. */
@@ -123,7 +130,7 @@ static bool split_part(const char **at, struct part_text *p) {
     if (*s == '(') {
         do {
             s++;
-            if (p->narg == 4) return false;
+            if (p->narg == ARGUMENTS) return false;
             p->arg[p->narg] = s;
             p->narg_len[p->narg] = strcspn(s, ",)");
             s += p->narg_len[p->narg++];
@@ -149,17 +156,38 @@ static bool to_f64(const struct part_text *p, i32 i, f64 *out) {
     return i < p->narg && str_to_f64(p->arg[i], p->narg_len[i], '.', out) && isfinite(*out);
 }
 
+/* "ahead:2:48:1" */
+static bool to_ahead(const char *s, size_t n, i32 H, struct ahead_inputs *out) {
+    static const char name[] = "ahead:";
+    const char *end = s + n;
+    i64 v[3];
+    if (n < sizeof name || strncmp(s, name, sizeof name - 1) != 0) return false;
+    s += sizeof name - 1;
+    for (i32 i = 0; i < 3; i++) {
+        const size_t size = strcspn(s, ":,)");
+        if (s + size > end || !str_to_i64(s, size, &v[i]) || v[i] < (i == 1 ? 0 : 1) || v[i] > 1000000) return false;
+        s += size + (i < 2);
+    }
+    *out = (struct ahead_inputs){.ncol = (i32)v[0], .back = (i32)v[1], .group = (i32)v[2]};
+    return s == end && v[0] * ((v[1] + H + v[2] - 1) / v[2]) <= AHEAD_MOST;
+}
+
+static bool read_shape(const struct part_text *p, struct ridge *r) {
+    i32 at = 3;
+    if (!to_i32(p, 0, &r->L) || !to_i32(p, 1, &r->H) || !to_f64(p, 2, &r->penalty)) return false;
+    r->calendar = p->narg > at && is_word(p->arg[at], p->narg_len[at], "calendar");
+    at += r->calendar;
+    if (p->narg > at && to_ahead(p->arg[at], p->narg_len[at], r->H, &r->ahead)) at++;
+    return p->narg == at;
+}
+
 static err read_ridge(struct base *b, const struct part_text *p, const f32 *w, i64 nw, bool *ok) {
-    i32 L, H;
-    f64 penalty;
-    *ok = !b->ridge && to_i32(p, 0, &L) && to_i32(p, 1, &H) && to_f64(p, 2, &penalty);
-    *ok = *ok && (p->narg == 3 || (p->narg == 4 && is_word(p->arg[3], p->narg_len[3], "calendar")));
+    struct ridge r = {0};
+    *ok = !b->ridge && read_shape(p, &r) && w && nw == (i64)ridge_rows(&r) * r.H;
     if (!*ok) return 0;
-    bool calendar = p->narg == 4;
-    *ok = w && nw == ((i64)L + 1 + (calendar ? RIDGE_CALENDAR : 0)) * H;
-    if (!*ok) return 0;
-    TRY(ridge_new(L, H, calendar, &b->ridge));
-    b->ridge->penalty = penalty;
+    const i32 H = r.H;
+    TRY(ridge_new(&r, &b->ridge));
+    b->ridge->penalty = r.penalty;
     for (i32 i = 0; i < ridge_rows(b->ridge); i++)
         memcpy(b->ridge->w + (i64)i * b->ridge->Hp, w + (i64)i * H, (size_t)H * sizeof *w);
     return 0;

@@ -41,12 +41,19 @@ struct base_part {
     f64 alpha;
 };
 
-/* w: rows of Hp floats: L lags (oldest first; the row of the last lag is zero), 1 constant, RIDGE_CALENDAR rows with calendar.
- * One allocation, freed with mem_free. */
+/* Inputs from the columns known ahead: of each column the means of `group` rows each, from `back` rows before the origin to the
+ * end of the horizon. */
+struct ahead_inputs {
+    i32 ncol, back, group; /* ncol 0 = none */
+};
+
+/* w: rows of Hp floats: L lags (oldest first; the row of the last lag is zero), 1 constant, RIDGE_CALENDAR rows with calendar, a
+ * row for each input from columns known ahead. One allocation, freed with mem_free. */
 enum { RIDGE_CALENDAR = 24 + 7 + 12 };
 struct ridge {
     i32 L, H, Hp;
     bool calendar;
+    struct ahead_inputs ahead;
     f64 penalty; /* share of the number of fitted windows */
     i64 windows; /* fitted */
     _Alignas(64) f32 w[];
@@ -69,12 +76,16 @@ err base_predict_rows(const struct base *b, const struct series *s, i64 n, const
 err base_naive(i32 season, struct base **out); /* repeats the last season; season 0: the last value */
 void base_free(struct base *b);                /* NULL is allowed */
 
+/* Whether a ridge has some inputs; with TRIED, validation chooses. */
+enum inputs { INPUTS_NEVER, INPUTS_ALWAYS, INPUTS_TRIED };
+
 /* What a base is made for; members that a function does not name are not read. */
 struct base_spec {
     i32 L, H;            /* rows that a ridge looks back on; horizon */
     i32 ncol;            /* columns 0..ncol-1 share the base */
     i32 season, season2; /* rows; <= 1 = none */
-    bool calendar;       /* a ridge has hour, weekday, month of the origin as further inputs; needs time */
+    enum inputs calendar; /* of a ridge: hour, weekday and month of the origin; needs time */
+    enum inputs ahead;    /* of a ridge: the columns known ahead, where there are any */
     i64 train, valid;    /* rows of training; rows before the test part */
     f64 penalty;         /* of a ridge: > 0 = this share of the windows; 0 = chosen on validation (0.1 when there is none) */
     bool refit;          /* a ridge is fitted again on [0, valid) with the penalty found */
@@ -127,7 +138,7 @@ err base_mix(const struct series *s, const struct base_spec *spec, struct mix *t
 
 /* --- private to this folder --- */
 f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 if there is none */
-err ridge_new(i32 L, i32 H, bool calendar, struct ridge **out);
+err ridge_new(const struct ridge *shape, struct ridge **out); /* L, H, calendar and ahead of the shape; E1 */
 i32 ridge_rows(const struct ridge *r);               /* rows of w */
 void calendar_marks(i64 time, i32 mark[3]);          /* rows (from 0) of hour, weekday and month among the calendar rows */
 

@@ -87,7 +87,7 @@ err base_choose(const struct series *s, const struct base_spec *p, struct choice
     add_season(table, p->season);
     if (p->season2 != p->season) add_season(table, p->season2);
     table->row[table->nrow++] = BASE_RIDGE;
-    err e = chain_new(s, p->ncol, p->L, p->H, p->calendar, &c);
+    err e = chain_new(s, p, &c);
     if (e >= 0) e = mem_new((void **)&scratch, p->H, sizeof *scratch);
     if (e >= 0) {
         c->work = p->work;

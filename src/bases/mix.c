@@ -147,7 +147,7 @@ static err make_mix(const struct mix *t, const struct chain *c, struct base **ou
     for (i32 i = 0; i < t->nrow; i++) {
         if (t->row[i].part.weight <= 0) continue;
         if (t->row[i].part.kind == BASE_RIDGE) {
-            err e = ridge_from(&c->past, penalty_grid[chain_penalty(c)], &b->ridge);
+            err e = chain_ridge(c, 0, &b->ridge);
             if (e < 0) {
                 base_free(b);
                 return e;
@@ -210,7 +210,7 @@ err base_mix(const struct series *s, const struct base_spec *p, struct mix *tabl
     q.n = table->norigin = (i32)lmin(ORIGINS, end - start + 1);
     for (i32 i = 0; i < q.n; i++) q.origin[i] = q.n > 1 ? start + (end - start) * i / (q.n - 1) : start;
     TRY(mem_new((void **)&q.out, p->H, sizeof(f32)));
-    err e = chain_new(s, p->ncol, imax(2, p->L), p->H, false, &c);
+    err e = chain_new(s, p, &c);
     if (e >= 0) {
         c->work = p->work;
         if (c->work) c->work->all += chain_cost(c, FOLDS);

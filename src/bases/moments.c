@@ -2,22 +2,26 @@
  *
  * With z[o-L+i] = lag i, p = L - 1 the last one, u_i = lag i - lag p and v_h = future h - lag p:
  *     sum u_i u_j = G[i][j] - G[i][p] - G[j][p] + G[p][p]        sum u_i v_h = G[i][L+h] - G[p][L+h] - G[i][p] + G[p][p]
- * Marks are scaled to a mean square of about one, like z-scored values, so that one penalty suits both. */
+ * Marks are scaled to a mean square of about one, like z-scored values, so that one penalty suits both. Columns known ahead are
+ * z-scored. Extras e: the marks, then the inputs known ahead. */
 #include <math.h>
 #include <string.h>
 
 #include "bases/linear.h"
 
-err moments_init(struct arena *a, i32 L, i32 H, bool calendar, struct moments *m) {
+err moments_init(struct arena *a, i32 L, i32 H, bool calendar, i32 X, struct moments *m) {
     const i32 C = calendar ? RIDGE_CALENDAR : 0;
-    const i64 width = (i64)L + H;
-    *m = (struct moments){.L = L, .H = H, .C = C, .size = (L + 2 + C) * width + C * C};
+    const i64 width = (i64)L + H, E = C + X;
+    *m = (struct moments){.L = L, .H = H, .C = C, .X = X, .size = (L + 2 + E) * width + E * E + X};
     ARENA_NEW(a, m->row, width);
+    ARENA_NEW(a, m->block, 2 * MOMENTS_BLOCK * (i64)X);
+    ARENA_NEW(a, m->input, X);
     ARENA_NEW(a, m->G, m->size);
     m->D = m->G + L * width;
     m->S = m->D + width;
     m->M = m->S + width;
-    m->N = m->M + C * width;
+    m->N = m->M + E * width;
+    m->SX = m->N + E * E;
     return 0;
 }
 
@@ -31,19 +35,47 @@ static void add_all(f64 *to, const f64 *from, i64 n) {
 }
 
 static void take_marks(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b) {
-    const i64 width = (i64)m->L + m->H;
+    const i64 width = (i64)m->L + m->H, E = m->C + m->X;
     i32 mark[3];
     for (i64 o = a; o < b; o++) {
         calendar_marks(time[o], mark);
         for (i32 i = 0; i < 3; i++) {
             add_all(m->M + mark[i] * width, z + o - m->L, width);
-            for (i32 j = 0; j < 3; j++) m->N[mark[i] * m->C + mark[j]] += 1;
+            for (i32 j = 0; j < 3; j++) m->N[mark[i] * E + mark[j]] += 1;
         }
     }
 }
 
-void moments_take(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b) {
+/* Products of the inputs u known ahead at one origin with its marks, and their sums. */
+static void take_input(struct moments *m, const struct windows *w, i64 origin, const f64 *u) {
+    const i64 E = m->C + m->X;
+    i32 mark[3];
+    add_all(m->SX, u, m->X);
+    if (!m->C) return;
+    calendar_marks(w->s->time[origin], mark);
+    for (i32 i = 0; i < 3; i++) add_all(m->N + mark[i] * E + m->C, u, m->X);
+}
+
+/* Inputs known ahead: blocks of windows, whose products are matrix products. */
+static void take_ahead(struct moments *m, const struct windows *w, const f64 *z, i64 a, i64 b) {
     const struct algebra *g = algebra_best();
+    const i32 X = m->X, E = m->C + X, width = m->L + m->H;
+    f64 *u = m->block, *minus = u + (i64)MOMENTS_BLOCK * X;
+    for (i64 o = a; o < b; o += MOMENTS_BLOCK) {
+        const i32 n = (i32)lmin(MOMENTS_BLOCK, b - o);
+        for (i32 k = 0; k < n; k++) {
+            ahead_take(&w->ahead, w->s, o + k, m->H, m->input);
+            for (i32 x = 0; x < X; x++) minus[(i64)k * X + x] = -(u[(i64)k * X + x] = (f64)m->input[x]);
+            take_input(m, w, o + k, u + (i64)k * X);
+        }
+        g->sub(X, width, n, minus, 1, X, z + o - m->L, 1, m->M + (i64)m->C * width, width);
+        g->sub(X, X, n, minus, 1, X, u, X, m->N + (i64)m->C * E + m->C, E);
+    }
+}
+
+void moments_take(struct moments *m, const struct windows *w, i32 col, i64 a, i64 b) {
+    const struct algebra *g = algebra_best();
+    const f64 *z = w->z + col * (w->nrow + 1);
     const i32 width = m->L + m->H;
     if (a >= b) return;
     const f64 *za = z + a - m->L, *zb = z + b - m->L; /* first window, and the one after the last */
@@ -59,7 +91,8 @@ void moments_take(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b
         sum += zb[i] - za[i];
     }
     for (i32 i = 0; i < m->L; i++) g->shift(width - i, zb[i], zb + i, za[i], za + i, m->row, m->G + (i64)i * width + i);
-    if (m->C) take_marks(m, z, time, a, b);
+    if (m->C) take_marks(m, z, w->s->time, a, b);
+    if (m->X) take_ahead(m, w, z, a, b);
 }
 
 /* --- normal equations --- */
@@ -75,21 +108,30 @@ err system_init(struct arena *a, i32 K, i32 N, i32 stride, struct system *q) {
 
 f64 mark_scale(i32 c) { return c < 24 ? sqrt(24) : c < 31 ? sqrt(7) : sqrt(12); }
 
-static void system_marks(struct system *q, const struct moments *m) {
+static f64 extra_scale(const struct moments *m, i32 e) { return e < m->C ? mark_scale(e) : 1; }
+
+static f64 extra_pair(const struct moments *m, i32 e, i32 d) {
+    const i64 E = m->C + m->X;
+    return m->N[imin(e, d) * E + imax(e, d)];
+}
+
+/* The extras [e0, e1): input k of the system is extra e0 + k - p. */
+static void system_extras(struct system *q, const struct moments *m, i32 e0, i32 e1) {
     const i32 p = m->L - 1, width = m->L + m->H;
-    for (i32 c = 0; c < m->C; c++) {
-        const f64 f = mark_scale(c), *M = m->M + (i64)c * width;
-        const i32 k = p + c;
-        q->SU[k] = f * m->N[c * m->C + c];
+    for (i32 e = e0; e < e1; e++) {
+        const f64 f = extra_scale(m, e), *M = m->M + (i64)e * width;
+        const i32 k = p + e - e0;
+        q->SU[k] = f * (e < m->C ? extra_pair(m, e, e) : m->SX[e - m->C]);
         for (i32 i = 0; i < p; i++) q->UU[(i64)i * q->K + k] = q->UU[(i64)k * q->K + i] = f * (M[i] - M[p]);
-        for (i32 d = 0; d < m->C; d++) q->UU[(i64)k * q->K + p + d] = f * mark_scale(d) * m->N[c * m->C + d];
+        for (i32 d = e0; d < e1; d++) q->UU[(i64)k * q->K + p + d - e0] = f * extra_scale(m, d) * extra_pair(m, e, d);
         for (i32 h = 0; h < q->N; h++) q->UV[(i64)k * q->N + h] = f * (M[m->L + h * q->stride] - M[p]);
     }
 }
 
-void system_from(struct system *q, const struct moments *m) {
-    const i32 L = m->L, p = L - 1, width = L + m->H;
+void system_from(struct system *q, const struct moments *m, struct input_set set) {
+    const i32 L = m->L, p = L - 1, width = L + m->H, e0 = set.calendar ? 0 : m->C, e1 = m->C + (set.ahead ? m->X : 0);
     const f64 *G = m->G, *last = G + (i64)p * width, square = last[p];
+    q->K = p + e1 - e0;
     q->n = m->n;
     q->VV = 0;
     for (i32 i = 0; i < p; i++) {
@@ -109,7 +151,7 @@ void system_from(struct system *q, const struct moments *m) {
         q->SV[h] = m->S[at] - m->S[p];
         q->VV += m->D[at] - 2 * last[at] + square;
     }
-    system_marks(q, m);
+    system_extras(q, m, e0, e1);
 }
 
 err solution_init(struct arena *a, i32 K, i32 N, struct solution *x) {
@@ -124,7 +166,7 @@ err solution_init(struct arena *a, i32 K, i32 N, struct solution *x) {
 /* The constant is not penalised: inputs and targets are centred first. */
 err ridge_solve(const struct system *q, f64 penalty, struct solution *x) {
     const struct algebra *g = algebra_best();
-    const i32 K = q->K, N = q->N;
+    const i32 K = x->K = q->K, N = q->N;
     const f64 n = (f64)q->n;
     bool done = false;
     for (i32 attempt = 0; !done; attempt++, penalty = dmax(penalty * 10, 1e-9)) {
@@ -163,25 +205,27 @@ static void ridge_fill(const struct solution *x, struct ridge *r) {
     const i32 p = r->L - 1;
     for (i32 h = 0; h < r->H; h++) {
         for (i32 k = 0; k < x->K; k++) {
-            f64 scale = k < p ? 1 : mark_scale(k - p);
+            const f64 scale = r->calendar && k >= p && k < p + RIDGE_CALENDAR ? mark_scale(k - p) : 1;
             r->w[(i64)(k < p ? k : r->L + 1 + k - p) * r->Hp + h] = (f32)(x->W[(i64)k * x->N + h] * scale);
         }
         r->w[(i64)r->L * r->Hp + h] = (f32)x->b[h];
     }
 }
 
-err ridge_from(const struct moments *m, f64 penalty, struct ridge **out) {
+err ridge_from(const struct moments *m, struct input_set set, const struct ahead_inputs *ahead, f64 penalty, struct ridge **out) {
     struct arena memory = {0};
     struct system q;
     struct solution x;
-    const i32 K = m->L - 1 + m->C;
-    err e = system_init(&memory, K, m->H, 1, &q);
-    if (e >= 0) e = solution_init(&memory, K, m->H, &x);
+    const struct ridge shape = {
+        .L = m->L, .H = m->H, .calendar = set.calendar, .ahead = set.ahead ? *ahead : (struct ahead_inputs){0}};
+    const i32 most = m->L - 1 + m->C + m->X;
+    err e = system_init(&memory, most, m->H, 1, &q);
+    if (e >= 0) e = solution_init(&memory, most, m->H, &x);
     if (e >= 0) {
-        system_from(&q, m);
+        system_from(&q, m, set);
         e = ridge_solve(&q, penalty, &x);
     }
-    if (e >= 0) e = ridge_new(m->L, m->H, m->C > 0, out);
+    if (e >= 0) e = ridge_new(&shape, out);
     if (e >= 0) {
         ridge_fill(&x, *out);
         (*out)->penalty = penalty;

@@ -1,20 +1,25 @@
 /* ridge.c - the linear map on (window - last value), applied to one window or to a batch.
  *
- *     window x[o-L..o) --minus x[o-1]--> [L] --W--> [H] --plus constant, calendar rows, x[o-1]--> forecast x[o..o+H) */
+ *     window x[o-L..o) --minus x[o-1]--> [L] --W--> [H] --plus constant, calendar rows, x[o-1]--> forecast x[o..o+H)
+ *     columns known ahead ---------> [inputs] --W--> + */
 #include <math.h>
 #include <string.h>
 
 #include "data/time.h"
 #include "bases/linear.h"
 
-i32 ridge_rows(const struct ridge *r) { return r->L + 1 + (r->calendar ? RIDGE_CALENDAR : 0); }
+/* The first row of the inputs known ahead. */
+static i32 ahead_row(const struct ridge *r) { return r->L + 1 + (r->calendar ? RIDGE_CALENDAR : 0); }
 
-err ridge_new(i32 L, i32 H, bool calendar, struct ridge **out) {
-    if (L < 2 || H < 1) return FAIL(E1, "ridge: %d lags, %d steps", L, H);
-    const struct ridge shape = {.L = L, .H = H, .Hp = round_up(H, LANES), .calendar = calendar};
-    *out = mem_alloc(sizeof shape + (size_t)ridge_rows(&shape) * (size_t)shape.Hp * sizeof(f32));
+i32 ridge_rows(const struct ridge *r) { return ahead_row(r) + ahead_count(&r->ahead, r->H); }
+
+err ridge_new(const struct ridge *shape, struct ridge **out) {
+    if (shape->L < 2 || shape->H < 1) return FAIL(E1, "ridge: %d lags, %d steps", shape->L, shape->H);
+    const struct ridge r = {.L = shape->L, .H = shape->H, .Hp = round_up(shape->H, LANES), .calendar = shape->calendar,
+                            .ahead = shape->ahead};
+    *out = mem_alloc(sizeof r + (size_t)ridge_rows(&r) * (size_t)r.Hp * sizeof(f32));
     if (!*out) return -E601;
-    **out = shape;
+    **out = r;
     return 0;
 }
 
@@ -78,6 +83,16 @@ static f32 window_of(const struct ridge *r, const struct series *s, i32 col, i64
     return last;
 }
 
+static void add_ahead(const struct ridge *r, f32 weight, const struct series *s, i64 origin, i32 steps, f32 *out) {
+    const i32 X = ahead_count(&r->ahead, r->H);
+    f32 u[AHEAD_MOST];
+    ahead_take(&r->ahead, s, origin, r->H, u);
+    for (i32 x = 0; x < X; x++) {
+        const f32 *row = r->w + (i64)(ahead_row(r) + x) * r->Hp;
+        for (i32 h = 0; h < steps; h++) out[h] += weight * u[x] * row[h];
+    }
+}
+
 enum { ROWS = 64 };
 
 void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
@@ -90,17 +105,20 @@ void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 co
         const f32 u = (f32)weight * (before - last), *row = r->w + (i64)k * r->Hp;
         for (i32 h = 0; h < steps; h++) out[h] += u * row[h];
     }
+    add_ahead(r, (f32)weight, s, origin, steps, out);
     add_rest(r, weight, s, origin, (f64)last, steps, out);
     for (i32 h = steps; h < H; h++) out[h] += (f32)weight * last; /* the fit has fewer steps: repeat the last value */
 }
 
-/* Blocks of ROWS rows: windows into u, one product, then what a single forecast adds. */
+/* Blocks of ROWS rows: windows into u, one product, columns known ahead into u, another one, then what a single forecast adds. */
 static void add_block(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i64 at, i32 H,
                       f32 *out, i64 ldo, const struct kern *kern, f32 *u, f32 *c) {
     f32 last[ROWS];
-    const i32 n = (i32)lmin(ROWS, rows->n - at), steps = imin(H, r->H);
+    const i32 n = (i32)lmin(ROWS, rows->n - at), steps = imin(H, r->H), X = ahead_count(&r->ahead, r->H);
     for (i32 i = 0; i < n; i++) last[i] = window_of(r, s, rows->col[at + i], rows->origin[at + i], u + (i64)i * r->L);
     kern->gemm_nn(n, r->H, r->L, u, r->L, r->w, r->Hp, c, r->Hp, false);
+    for (i32 i = 0; i < n && X > 0; i++) ahead_take(&r->ahead, s, rows->origin[at + i], r->H, u + (i64)i * X);
+    if (X > 0) kern->gemm_nn(n, r->H, X, u, X, r->w + (i64)ahead_row(r) * r->Hp, r->Hp, c, r->Hp, true);
     for (i32 i = 0; i < n; i++) {
         f32 *to = out + (at + i) * ldo;
         const f32 *from = c + (i64)i * r->Hp;
@@ -118,7 +136,7 @@ err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, co
         return 0;
     }
     i64 block = lmin(ROWS, rows->n); /* a single row takes the same path as many: equal bits alone and in a batch */
-    NEW(u, block * r->L);
+    NEW(u, block * imax(r->L, ahead_count(&r->ahead, r->H)));
     err e = mem_new((void **)&c, block * r->Hp, sizeof *c);
     if (e >= 0)
         for (i64 at = 0; at < rows->n; at += ROWS) add_block(r, weight, s, rows, at, H, out, ldo, k, u, c);

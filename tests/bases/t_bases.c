@@ -230,6 +230,8 @@ TEST(text_that_is_no_base_is_refused) {
         "",         "lost",      "season",          "season(0)", "season(x)", "ses(2)",       "ses(0.3", "0.5*",
         "last + ", "last last", "theta(12)",       "nan*last",  "last(3)",   "season(12,3)", "*last",   "ridge(1,1,1,moon)",
         "ridge(14,9,0.1)",
+        "ridge(14,9,0.1,ahead:0:8:1)", "ridge(14,9,0.1,ahead:1:8)", "ridge(14,9,0.1,ahead:1:8:0)",
+        "ridge(14,9,0.1,ahead:9:999999:1)",
     };
     for (i32 i = 0; i < (i32)COUNT(bad); i++) {
         struct base *b;
@@ -316,7 +318,8 @@ TEST(ridge_loss_from_sums_equals_loss_of_its_forecasts) {
         struct ridge *r;
         f64 loss, sum = 0, n = 0;
         f32 out[H];
-        T_OK(chain_new(s, 2, L, H, calendar, &c));
+        const struct base_spec spec = {.ncol = 2, .L = L, .H = H, .calendar = (enum inputs)calendar};
+        T_OK(chain_new(s, &spec, &c));
         T_OK(chain_fold(c, 250, 380, &loss, &r));
         const struct base b = {.npart = 1, .part = {{.kind = BASE_RIDGE, .weight = 1}}, .ridge = r};
         for (i32 col = 0; col < 2; col++)

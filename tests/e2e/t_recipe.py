@@ -47,7 +47,7 @@ class Recipe(Case):
         lines = ["time,load,wind,holiday"]
         for i in range(rows + 12):
             day, hour = divmod(i, 24)
-            load = 50 + 9 * math.sin(hour / 3.82) + 4 * (day % 5 == 0) + draw.gauss(0, 1)
+            load = 50 + 9 * math.sin(hour / 3.82) + 12 * (day % 5 == 0) + draw.gauss(0, 1)
             past = "%.6f,%.6f" % (load, draw.random()) if i < rows else ","
             lines.append("2021-03-%02d %02d:00:00,%s,%d" % (day + 1, hour, past, day % 5 == 0))
         return self.write("hours.csv", "\n".join(lines) + "\n")
@@ -71,6 +71,7 @@ class Recipe(Case):
         columns = ["--target", "load", "--past", "wind", "--known", "holiday", "--calendar", "yes"]
         for network in (["--segment", "5", "--base", "ridge"], ["--segment", "1", "--preset", "long", "--decoder", "direct"]):
             self.compare("numpy", self.hours(), *columns, *network)
+            self.assertIn(",calendar,ahead:1:", self.stretto("info", "m.model").out)
 
     def test_torch(self):
         python_with("torch")

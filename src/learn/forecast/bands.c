@@ -193,7 +193,8 @@ static struct base *half_base(const struct fit *t, i64 *from) {
     spec.train = spec.valid = *from = t->job->split.train / 2;
     if (base_is_ridge(own)) {
         spec.penalty = own->ridge->penalty;
-        spec.calendar = own->ridge->calendar;
+        spec.calendar = own->ridge->calendar ? INPUTS_ALWAYS : INPUTS_NEVER;
+        spec.ahead = own->ridge->ahead.ncol > 0 ? INPUTS_ALWAYS : INPUTS_NEVER;
     }
     e = t->f->has_mix ? base_mix(t->series, &spec, &table, &b) : base_ridge(t->series, &spec, &b);
     if (e < 0) err_clear();

@@ -10,6 +10,12 @@ i64 forecast_origins(const struct fit *t, const struct window_set *set) {
                                                                       * origins, too */
 }
 
+/* Hours, weekdays and months in a ridge: with the calendar of the network; else validation chooses, if rows are hours or days. */
+static enum inputs dates_of(const struct fit *t) {
+    if (t->f->spec.calendar == CALENDAR_YES) return INPUTS_ALWAYS;
+    return opt_given(t->job->o, OPT_calendar) || t->series->freq.step <= 0 ? INPUTS_NEVER : INPUTS_TRIED;
+}
+
 struct base_spec forecast_base_spec(const struct fit *t, struct workload *work) {
     const struct forecast_spec *s = &t->f->spec;
     const struct series *x = t->series;
@@ -18,7 +24,8 @@ struct base_spec forecast_base_spec(const struct fit *t, struct workload *work) 
                               .ncol = x->ntarget,
                               .season = x->freq.season,
                               .season2 = x->freq.season2,
-                              .calendar = s->calendar == CALENDAR_YES && x->time,
+                              .calendar = dates_of(t),
+                              .ahead = INPUTS_TRIED,
                               .train = t->job->split.train,
                               .valid = t->job->split.validation,
                               .work = work};
@@ -55,7 +62,7 @@ err forecast_choose_base(struct fit *t) {
 err forecast_ridge_row(struct fit *t) {
     struct workload work = workload_start("fitting the ridge to compare with", t->job->use.events, forecast_stop(t));
     struct base_spec spec = forecast_base_spec(t, &work);
-    spec.calendar = false;
+    if (spec.calendar == INPUTS_ALWAYS) spec.calendar = INPUTS_TRIED;
     spec.refit = t->f->has_mix || t->f->spec.refit_all; /* the ridge sees every row that the model sees */
     if (base_is_ridge(t->f->base) || forecast_origins(t, &t->set.train) < MIN_WINDOWS) return 0;
     err e = base_ridge(t->series, &spec, &t->f->ridge);

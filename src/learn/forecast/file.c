@@ -303,6 +303,12 @@ static err read_spread(const char *path, const struct st_file *file, struct fore
     return read_bands(path, file, f->spread + tens_count(t));
 }
 
+/* A linear base has the horizon of the model, and no columns that the model does not have. */
+static bool fits(const struct forecaster *f, const struct base *b) {
+    const struct ridge *r = b ? b->ridge : NULL;
+    return !r || (r->H == f->spec.horizon && r->ahead.ncol <= f->schema.nknown);
+}
+
 static err read_all(const char *path, const struct st_file *file, const struct options *options, const struct js *o,
                     struct forecaster *f) {
     TRY(read_spec(path, o, options, f));
@@ -312,9 +318,7 @@ static err read_all(const char *path, const struct st_file *file, const struct o
     if (unsound(f)) return damaged(path, unsound(f));
     TRY(read_base(path, file, js_str(js_get(o, "base"), ""), "base.ridge", &f->base));
     TRY(read_base(path, file, js_str(js_get(o, "ridge"), ""), "row.ridge", &f->ridge));
-    if ((f->base && f->base->ridge && f->base->ridge->H != f->spec.horizon) ||
-        (f->ridge && f->ridge->ridge && f->ridge->ridge->H != f->spec.horizon))
-        return damaged(path, "a base matrix has another horizon");
+    if (!fits(f, f->base) || !fits(f, f->ridge)) return damaged(path, "a base matrix has another horizon or other columns");
     f->seen_rows = js_i64(js_get(o, "seen_rows"), 0);
     f->seen_from = js_i64(js_get(o, "seen_from"), INT64_MIN);
     f->seen_time = js_i64(js_get(o, "seen_time"), INT64_MIN);
