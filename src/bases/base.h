@@ -52,6 +52,7 @@ struct ahead_inputs {
 enum { RIDGE_CALENDAR = 24 + 7 + 12 };
 struct ridge {
     i32 L, H, Hp;
+    bool constant; /* fitted; else its row is 0 */
     bool calendar;
     struct ahead_inputs ahead;
     f64 penalty; /* share of the number of fitted windows */
@@ -84,6 +85,7 @@ struct base_spec {
     i32 L, H;            /* rows that a ridge looks back on; horizon */
     i32 ncol;            /* columns 0..ncol-1 share the base */
     i32 season, season2; /* rows; <= 1 = none */
+    enum inputs constant; /* of a ridge */
     enum inputs calendar; /* of a ridge: hour, weekday and month of the origin; needs time */
     enum inputs ahead;    /* of a ridge: the columns known ahead, where there are any */
     i64 train, valid;    /* rows of training; rows before the test part */
@@ -138,7 +140,7 @@ err base_mix(const struct series *s, const struct base_spec *spec, struct mix *t
 
 /* --- private to this folder --- */
 f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 if there is none */
-err ridge_new(const struct ridge *shape, struct ridge **out); /* L, H, calendar and ahead of the shape; E1 */
+err ridge_new(const struct ridge *shape, struct ridge **out); /* L, H, constant, calendar and ahead of the shape; E1 */
 i32 ridge_rows(const struct ridge *r);               /* rows of w */
 void calendar_marks(i64 time, i32 mark[3]);          /* rows (from 0) of hour, weekday and month among the calendar rows */
 

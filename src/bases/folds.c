@@ -45,14 +45,17 @@ err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, s
     return 0;
 }
 
-/* The sets of inputs to try: first the smallest one. */
+static bool allows(enum inputs inputs, bool has) { return inputs == INPUTS_TRIED || has == (inputs == INPUTS_ALWAYS); }
+
+/* The sets of inputs to try: first the smallest one, last the one with all inputs of the others. */
 static void choose_sets(struct chain *c, const struct base_spec *p) {
+    const bool slow = p->constant == INPUTS_TRIED && c->w.L > INPUTS_MANY;
+    const enum inputs constant = slow ? INPUTS_ALWAYS : p->constant;
     const enum inputs calendar = c->w.s->time ? p->calendar : INPUTS_NEVER;
     const enum inputs ahead = c->w.ahead.ncol > 0 ? p->ahead : INPUTS_NEVER;
     for (i32 i = 0; i < SETS; i++) {
-        const struct input_set set = {.calendar = i & 1, .ahead = i & 2};
-        const bool fits = calendar == INPUTS_TRIED || set.calendar == (calendar == INPUTS_ALWAYS);
-        if (fits && (ahead == INPUTS_TRIED || set.ahead == (ahead == INPUTS_ALWAYS))) c->set[c->nset++] = set;
+        const struct input_set set = {.constant = i & 1, .calendar = i & 2, .ahead = i & 4};
+        if (allows(constant, set.constant) && allows(calendar, set.calendar) && allows(ahead, set.ahead)) c->set[c->nset++] = set;
     }
 }
 

@@ -55,13 +55,14 @@ f64 mark_scale(i32 c); /* calendar row c of w belongs to an input of this size *
 
 /* The inputs of one ridge, among those that moments hold. */
 struct input_set {
-    bool calendar, ahead;
+    bool constant, calendar, ahead;
 };
 
 /* Normal equations of inputs u = (window - last, marks, known ahead) and targets v = future - last, every `stride`-th step only:
  * K = L - 1 + extras inputs, N targets. */
 struct system {
     i32 K, N, stride;
+    bool constant;
     i64 n;
     f64 *UU;        /* [K][K] sums, full */
     f64 *UV;        /* [K][N] */
@@ -104,8 +105,8 @@ static inline bool window_counts(const struct windows *w, i32 col, i64 o) {
 
 /* --- forward chaining: fit on the rows before a fold, measure on the fold, continue with the next fold --- */
 enum { PENALTIES = 13, PENALTY_USUAL = 10, STEPS_MEASURED = 96, WINDOWS_MIN = 20 };
-enum { SETS = 4 };                        /* without and with calendar, without and with columns known ahead */
-enum { INPUTS_MANY = 512 };               /* with more inputs only every second penalty is tried: solving takes time */
+enum { SETS = 8 };                        /* without and with a constant, the calendar, columns known ahead */
+enum { INPUTS_MANY = 512 };               /* with more, which take time: every second penalty, always a constant */
 extern const f64 penalty_grid[PENALTIES]; /* 1e-6 .. 1 in half decades */
 struct chain {
     struct arena memory;

@@ -132,6 +132,7 @@ void system_from(struct system *q, const struct moments *m, struct input_set set
     const i32 L = m->L, p = L - 1, width = L + m->H, e0 = set.calendar ? 0 : m->C, e1 = m->C + (set.ahead ? m->X : 0);
     const f64 *G = m->G, *last = G + (i64)p * width, square = last[p];
     q->K = p + e1 - e0;
+    q->constant = set.constant;
     q->n = m->n;
     q->VV = 0;
     for (i32 i = 0; i < p; i++) {
@@ -163,27 +164,27 @@ err solution_init(struct arena *a, i32 K, i32 N, struct solution *x) {
     return 0;
 }
 
-/* The constant is not penalised: inputs and targets are centred first. */
+/* A constant is not penalised: inputs and targets are centred first. */
 err ridge_solve(const struct system *q, f64 penalty, struct solution *x) {
     const struct algebra *g = algebra_best();
     const i32 K = x->K = q->K, N = q->N;
-    const f64 n = (f64)q->n;
+    const f64 n = (f64)q->n, share = q->constant ? 1 / n : 0;
     bool done = false;
     for (i32 attempt = 0; !done; attempt++, penalty = dmax(penalty * 10, 1e-9)) {
         if (attempt == 12)
             return FAIL(E1, "ridge: %d x %d normal equations of %lld windows are not finite", K, K, (long long)q->n);
         for (i32 i = 0; i < K; i++) {
-            for (i32 j = i; j < K; j++) x->A[(i64)i * K + j] = q->UU[(i64)i * K + j] - q->SU[i] * q->SU[j] / n;
+            for (i32 j = i; j < K; j++) x->A[(i64)i * K + j] = q->UU[(i64)i * K + j] - q->SU[i] * q->SU[j] * share;
             x->A[(i64)i * K + i] += penalty * n;
         }
         done = cholesky(g, K, x->A);
     }
     for (i32 i = 0; i < K; i++)
-        for (i32 h = 0; h < N; h++) x->W[(i64)i * N + h] = q->UV[(i64)i * N + h] - q->SU[i] / n * q->SV[h];
+        for (i32 h = 0; h < N; h++) x->W[(i64)i * N + h] = q->UV[(i64)i * N + h] - q->SU[i] * share * q->SV[h];
     cholesky_solve(g, K, x->A, N, x->W);
-    for (i32 h = 0; h < N; h++) x->b[h] = q->SV[h] / n;
+    for (i32 h = 0; h < N; h++) x->b[h] = q->SV[h] * share;
     for (i32 i = 0; i < K; i++)
-        for (i32 h = 0; h < N; h++) x->b[h] -= q->SU[i] / n * x->W[(i64)i * N + h];
+        for (i32 h = 0; h < N; h++) x->b[h] -= q->SU[i] * share * x->W[(i64)i * N + h];
     return 0;
 }
 
@@ -216,8 +217,8 @@ err ridge_from(const struct moments *m, struct input_set set, const struct ahead
     struct arena memory = {0};
     struct system q;
     struct solution x;
-    const struct ridge shape = {
-        .L = m->L, .H = m->H, .calendar = set.calendar, .ahead = set.ahead ? *ahead : (struct ahead_inputs){0}};
+    const struct ridge shape = {.L = m->L, .H = m->H, .constant = set.constant, .calendar = set.calendar,
+                                .ahead = set.ahead ? *ahead : (struct ahead_inputs){0}};
     const i32 most = m->L - 1 + m->C + m->X;
     err e = system_init(&memory, most, m->H, 1, &q);
     if (e >= 0) e = solution_init(&memory, most, m->H, &x);

@@ -80,7 +80,8 @@ TEST(ridge_with_columns_known_ahead_is_the_minimum) {
     for (i32 calendar = 0; calendar < 2; calendar++) {
         struct series *s = led();
         struct base *b;
-        const struct base_spec spec = {.L = L,
+        const struct base_spec spec = {.constant = INPUTS_ALWAYS,
+                                       .L = L,
                                        .H = H,
                                        .ncol = 1,
                                        .train = 300,

@@ -297,7 +297,8 @@ TEST(ridge_equals_plain_normal_equations_with_gaps) {
         struct base *b;
         static f64 W[(L - 1) * H], bias[H];
         f32 tensor[(L + 1) * H];
-        struct base_spec spec = {.L = L, .H = H, .ncol = 2, .train = 300, .valid = 300, .penalty = 0.01};
+        struct base_spec spec = {.L = L, .H = H, .ncol = 2, .train = 300, .valid = 300, .penalty = 0.01,
+                                 .constant = INPUTS_ALWAYS};
         T_OK(base_ridge(s, &spec, &b));
         slow_ridge(s, 300, 0.01, W, bias);
         assert_int_equal(base_tensor(b, tensor, NULL, NULL), (L + 1) * H);
@@ -318,7 +319,7 @@ TEST(ridge_loss_from_sums_equals_loss_of_its_forecasts) {
         struct ridge *r;
         f64 loss, sum = 0, n = 0;
         f32 out[H];
-        const struct base_spec spec = {.ncol = 2, .L = L, .H = H, .calendar = (enum inputs)calendar};
+        const struct base_spec spec = {.ncol = 2, .L = L, .H = H, .constant = INPUTS_TRIED, .calendar = (enum inputs)calendar};
         T_OK(chain_new(s, &spec, &c));
         T_OK(chain_fold(c, 250, 380, &loss, &r));
         const struct base b = {.npart = 1, .part = {{.kind = BASE_RIDGE, .weight = 1}}, .ridge = r};

@@ -34,7 +34,7 @@ static void small(const char *file, i64 test, i32 season, i32 H, f64 reached, f6
     struct series *s = tiny_csv(file, 1, 1, season);
     struct mix t;
     struct base *b;
-    struct base_spec p = {.H = H, .ncol = 1, .season = season, .train = s->nrow - test};
+    struct base_spec p = {.constant = INPUTS_TRIED, .H = H, .ncol = 1, .season = season, .train = s->nrow - test};
     p.L = (i32)lmin(imax(24, 3 * H), p.train / 2);
     tiny_scale(s, p.train);
     T_OK(base_mix(s, &p, &t, &b));
@@ -85,7 +85,7 @@ TEST(choice_takes_ridge_on_waves_and_last_on_a_random_walk) {
         struct series *s = made(3000, walk);
         struct choice t;
         struct base *b;
-        struct base_spec p = {.L = 48, .H = 24, .ncol = 1, .season = 12, .train = 2100, .valid = 2400};
+        struct base_spec p = {.constant = INPUTS_TRIED, .L = 48, .H = 24, .ncol = 1, .season = 12, .train = 2100, .valid = 2400};
         T_OK(base_choose(s, &p, &t, &b));
         print_message("%s: t %.2f gain %+.1f %%\n", walk ? "walk" : "waves", t.t, 100 * t.gain);
         assert_int_equal(t.nrow, 3);
@@ -99,8 +99,8 @@ TEST(choice_takes_ridge_on_waves_and_last_on_a_random_walk) {
 
 TEST(choice_and_mix_do_not_look_at_the_test_part) {
     struct series *s = made(600, false), *other = made(600, false);
-    struct base_spec c = {.L = 36, .H = 12, .ncol = 1, .season = 12, .train = 420, .valid = 480};
-    struct base_spec m = {.L = 36, .H = 12, .ncol = 1, .season = 12, .train = 480};
+    struct base_spec c = {.constant = INPUTS_TRIED, .L = 36, .H = 12, .ncol = 1, .season = 12, .train = 420, .valid = 480};
+    struct base_spec m = {.constant = INPUTS_TRIED, .L = 36, .H = 12, .ncol = 1, .season = 12, .train = 480};
     struct choice t1, t2;
     struct mix x1, x2;
     struct base *a, *b;
@@ -124,7 +124,7 @@ TEST(choice_and_mix_do_not_look_at_the_test_part) {
 
 TEST(mix_weights_sum_to_one_and_small_ones_are_dropped) {
     struct series *s = made(300, false);
-    struct base_spec p = {.L = 36, .H = 12, .ncol = 1, .season = 12, .train = 280};
+    struct base_spec p = {.constant = INPUTS_TRIED, .L = 36, .H = 12, .ncol = 1, .season = 12, .train = 280};
     struct mix t;
     struct base *b;
     f64 sum = 0, best = INFINITY;
@@ -155,7 +155,7 @@ TEST(mix_of_few_rows_is_theta_alone_and_of_none_is_refused_nowhere) {
     struct base *b;
     f32 out[12];
     for (i64 train = 1; train < 40; train += 3) {
-        struct base_spec p = {.L = 24, .H = 12, .ncol = 1, .season = 12, .train = train};
+        struct base_spec p = {.constant = INPUTS_TRIED, .L = 24, .H = 12, .ncol = 1, .season = 12, .train = train};
         T_OK(base_mix(s, &p, &t, &b));
         assert_int_equal(b->npart, 1);
         assert_int_equal(b->part[0].kind, BASE_THETA);
@@ -169,7 +169,7 @@ TEST(mix_of_few_rows_is_theta_alone_and_of_none_is_refused_nowhere) {
 TEST(mix_of_a_constant_or_broken_series_still_forecasts) {
     for (i32 kind = 0; kind < 3; kind++) {
         struct series *s = tiny_series(200, 2, 7);
-        struct base_spec p = {.L = 24, .H = 7, .ncol = 2, .season = 7, .train = 180};
+        struct base_spec p = {.constant = INPUTS_TRIED, .L = 24, .H = 7, .ncol = 2, .season = 7, .train = 180};
         struct mix t;
         struct base *b;
         f32 out[7];
@@ -185,8 +185,8 @@ TEST(mix_of_a_constant_or_broken_series_still_forecasts) {
 
 TEST(choice_and_mix_give_back_all_memory_when_any_is_refused) {
     struct series *s = made(400, false);
-    struct base_spec c = {.L = 24, .H = 6, .ncol = 1, .season = 12, .train = 300, .valid = 360};
-    struct base_spec m = {.L = 24, .H = 6, .ncol = 1, .season = 12, .train = 360};
+    struct base_spec c = {.constant = INPUTS_TRIED, .L = 24, .H = 6, .ncol = 1, .season = 12, .train = 300, .valid = 360};
+    struct base_spec m = {.constant = INPUTS_TRIED, .L = 24, .H = 6, .ncol = 1, .season = 12, .train = 360};
     struct choice t;
     struct mix x;
     struct base *b;
@@ -208,9 +208,11 @@ TEST(a_signal_ends_the_choice_and_its_progress_ends_at_one) {
     struct series *s = made(400, false);
     volatile int stop = 0;
     struct workload work = workload_start("choosing the base", NULL, &stop);
-    struct base_spec r = {.L = 24, .H = 6, .ncol = 1, .train = 300, .valid = 360, .refit = true, .work = &work};
-    struct base_spec c = {.L = 24, .H = 6, .ncol = 1, .season = 12, .train = 300, .valid = 360, .work = &work};
-    struct base_spec m = {.L = 24, .H = 6, .ncol = 1, .season = 12, .train = 360, .work = &work};
+    struct base_spec r = {.constant = INPUTS_TRIED, .L = 24, .H = 6, .ncol = 1, .train = 300, .valid = 360, .refit = true,
+                          .work = &work};
+    struct base_spec c = {.constant = INPUTS_TRIED, .L = 24, .H = 6, .ncol = 1, .season = 12, .train = 300, .valid = 360,
+                          .work = &work};
+    struct base_spec m = {.constant = INPUTS_TRIED, .L = 24, .H = 6, .ncol = 1, .season = 12, .train = 360, .work = &work};
     struct choice t;
     struct mix x;
     struct base *b;
@@ -228,7 +230,7 @@ TEST(a_signal_ends_the_choice_and_its_progress_ends_at_one) {
 
 TEST(ettH1_choice_is_ridge) {
     struct series *s = tiny_csv("data/ett/ETTh1.csv", 1, 7, 24);
-    struct base_spec p = {.L = 336, .H = 96, .ncol = 7, .season = 24, .train = 8640, .valid = 11520};
+    struct base_spec p = {.constant = INPUTS_TRIED, .L = 336, .H = 96, .ncol = 7, .season = 24, .train = 8640, .valid = 11520};
     struct choice t;
     struct base *b;
     tiny_scale(s, 8640);

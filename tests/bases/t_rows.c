@@ -49,7 +49,7 @@ TEST(ettH1_rows_equal_the_published_protocol) {
     for (i32 i = 0; i < (i32)COUNT(rows); i++) {
         const i32 H = rows[i].H;
         struct base *b;
-        struct base_spec spec = {.L = 336, .H = H, .ncol = 7, .train = 8640, .valid = 11520};
+        struct base_spec spec = {.constant = INPUTS_ALWAYS, .L = 336, .H = H, .ncol = 7, .train = 8640, .valid = 11520};
         struct score last = naive(s, 0, 11520, 14400, H, 1, false), day = naive(s, 24, 11520, 14400, H, 1, false);
         T_OK(base_ridge(s, &spec, &b));
         struct score ridge = measure(b, s, 11520, 14400, H, 1, false);

@@ -83,7 +83,8 @@ static void day_ahead(const char *name, struct series *s, i64 train, i64 valid, 
     got[1] = nd(b, s, valid, end);
     base_free(b);
     for (i32 calendar = 0; calendar < 2; calendar++) {
-        struct base_spec p = {.L = L, .H = 24, .ncol = 1, .train = train, .valid = valid, .calendar = calendar, .refit = true};
+        struct base_spec p = {.constant = INPUTS_TRIED, .L = L, .H = 24, .ncol = 1, .train = train, .valid = valid,
+                              .calendar = calendar, .refit = true};
         T_OK(base_ridge(s, &p, &b));
         got[2 + calendar] = nd(b, s, valid, end);
         print_message("%s L %d%s: penalty %g, %lld windows\n", name, L, calendar ? " calendar" : "", b->ridge->penalty,
@@ -92,7 +93,8 @@ static void day_ahead(const char *name, struct series *s, i64 train, i64 valid, 
     }
     print_message("%s: ND last %.4f day %.4f ridge %.4f + calendar %.4f\n", name, got[0], got[1], got[2], got[3]);
     struct choice t;
-    struct base_spec p = {.L = L, .H = 24, .ncol = 1, .season = 24, .train = train, .valid = valid, .calendar = true};
+    struct base_spec p = {.constant = INPUTS_TRIED, .L = L, .H = 24, .ncol = 1, .season = 24, .train = train, .valid = valid,
+                          .calendar = true};
     T_OK(base_choose(s, &p, &t, &b));
     print_message("%s: chosen %s, t %.1f, gain %+.1f %%\n", name, base_kind_name(t.row[t.chosen]), t.t, 100 * t.gain);
     base_free(b);
@@ -144,7 +146,8 @@ TEST(exchange_rate_keeps_last_and_gives_the_published_rse) {
         struct score r = measure(b, s, 6071, 7588, H[i], 1, false);
         struct choice table;
         struct base *chosen;
-        struct base_spec p = {.L = 336, .H = H[i], .ncol = 8, .season = 1, .train = 5311, .valid = 6071};
+        struct base_spec p = {.constant = INPUTS_TRIED, .L = 336, .H = H[i], .ncol = 8, .season = 1, .train = 5311,
+                              .valid = 6071};
         T_OK(base_choose(s, &p, &table, &chosen));
         print_message("exchange_rate %d: last %.4f, t %.2f gain %+.1f %%\n", H[i], r.mse, table.t, 100 * table.gain);
         expect("mse", r.mse, mse[i], .0006);

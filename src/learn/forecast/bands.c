@@ -181,6 +181,8 @@ static err unseen_base(const struct fit *t, struct base **out) {
     return t->f->has_mix ? base_mix(t->series, &spec, &table, out) : 0;
 }
 
+static enum inputs inputs_if(bool has) { return has ? INPUTS_ALWAYS : INPUTS_NEVER; }
+
 /* Fits a base of the same kind on the first half of the training rows; *from = the first row after it. The base itself and
  * row 0 if it has no fitted parameters. NULL if the fit is impossible. */
 static struct base *half_base(const struct fit *t, i64 *from) {
@@ -193,8 +195,9 @@ static struct base *half_base(const struct fit *t, i64 *from) {
     spec.train = spec.valid = *from = t->job->split.train / 2;
     if (base_is_ridge(own)) {
         spec.penalty = own->ridge->penalty;
-        spec.calendar = own->ridge->calendar ? INPUTS_ALWAYS : INPUTS_NEVER;
-        spec.ahead = own->ridge->ahead.ncol > 0 ? INPUTS_ALWAYS : INPUTS_NEVER;
+        spec.constant = inputs_if(own->ridge->constant);
+        spec.calendar = inputs_if(own->ridge->calendar);
+        spec.ahead = inputs_if(own->ridge->ahead.ncol > 0);
     }
     e = t->f->has_mix ? base_mix(t->series, &spec, &table, &b) : base_ridge(t->series, &spec, &b);
     if (e < 0) err_clear();

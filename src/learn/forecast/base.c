@@ -24,6 +24,7 @@ struct base_spec forecast_base_spec(const struct fit *t, struct workload *work) 
                               .ncol = x->ntarget,
                               .season = x->freq.season,
                               .season2 = x->freq.season2,
+                              .constant = INPUTS_TRIED,
                               .calendar = dates_of(t),
                               .ahead = INPUTS_TRIED,
                               .train = t->job->split.train,
