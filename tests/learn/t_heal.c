@@ -66,7 +66,7 @@ static void run(const struct session *s, const struct comm_fault *fault, i32 ran
     const struct comm_fault none = {.rank = -1};
     if (ranks > 1) T_OK(comm_faulty(ranks, fault ? fault : &none, comm));
     for (i32 k = 0; k < ranks; k++) {
-        r[k] = (struct rank){.job = {.data = s->t->data->set, .split = s->t->job.split, .spec = session_spec(s),
+        r[k] = (struct rank){.job = {.o = &s->t->o, .data = s->t->data->set, .split = s->t->job.split, .spec = session_spec(s),
                                      .run_dir = run_dir}};
         T_OK(machine_parse("host(cpu)", &r[k].machine));
         T_OK(machine_ranks(&r[k].machine, ranks, &r[k].all));
