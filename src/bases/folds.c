@@ -45,6 +45,8 @@ err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, s
     return 0;
 }
 
+#define YEARS_S (2 * 365 * 86400LL)
+
 static bool allows(enum inputs inputs, bool has) { return inputs == INPUTS_TRIED || has == (inputs == INPUTS_ALWAYS); }
 
 /* The sets of inputs to try: first the smallest one, last the one with all inputs of the others. */
@@ -59,6 +61,12 @@ static void choose_sets(struct chain *c, const struct base_spec *p) {
     }
 }
 
+/* A month that training has seen in one year only cannot be told from a trend. */
+static i32 marks_of(const struct series *s, const struct base_spec *p) {
+    const i64 rows = p->train > 0 ? p->train : s->nrow;
+    return s->time && s->time[rows - 1] - s->time[0] < YEARS_S ? 2 : 3;
+}
+
 static err chain_init(struct chain *c, const struct series *s, const struct base_spec *p) {
     const i32 L = imax(2, p->L), H = p->H, stride = ceil_div(H, STEPS_MEASURED), N = ceil_div(H, stride);
     struct arena *a = &c->memory;
@@ -69,6 +77,7 @@ static err chain_init(struct chain *c, const struct series *s, const struct base
     c->step = K > INPUTS_MANY ? 2 : 1;
     TRY(moments_init(a, L, H, last->calendar, X, &c->past));
     TRY(moments_init(a, L, H, last->calendar, X, &c->fold));
+    c->past.marks = c->fold.marks = marks_of(s, p);
     TRY(system_init(a, K, N, stride, &c->fit));
     TRY(system_init(a, K, N, stride, &c->test));
     return solution_init(a, K, N, &c->x);

@@ -32,6 +32,7 @@ void ahead_take(const struct ahead_inputs *a, const struct series *s, i64 origin
  *   summed over the rows of the series. Calendar inputs are one-hot, so their products are sums of the windows with that mark. */
 struct moments {
     i32 L, H, C, X; /* C calendar rows, 0 or RIDGE_CALENDAR; X inputs from columns known ahead; extras: C + X */
+    i32 marks;      /* of a window: 3, or 2 = without its month, whose weights are then 0 */
     i64 n;          /* windows */
     i64 size;       /* numbers in G, D, S, M, N and SX, which follow each other in memory */
     f64 *G;         /* [L][L+H], entries j >= i only */

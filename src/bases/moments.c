@@ -12,7 +12,7 @@
 err moments_init(struct arena *a, i32 L, i32 H, bool calendar, i32 X, struct moments *m) {
     const i32 C = calendar ? RIDGE_CALENDAR : 0;
     const i64 width = (i64)L + H, E = C + X;
-    *m = (struct moments){.L = L, .H = H, .C = C, .X = X, .size = (L + 2 + E) * width + E * E + X};
+    *m = (struct moments){.L = L, .H = H, .C = C, .X = X, .marks = 3, .size = (L + 2 + E) * width + E * E + X};
     ARENA_NEW(a, m->row, width);
     ARENA_NEW(a, m->block, 2 * MOMENTS_BLOCK * (i64)X);
     ARENA_NEW(a, m->input, X);
@@ -39,9 +39,9 @@ static void take_marks(struct moments *m, const f64 *z, const i64 *time, i64 a, 
     i32 mark[3];
     for (i64 o = a; o < b; o++) {
         calendar_marks(time[o], mark);
-        for (i32 i = 0; i < 3; i++) {
+        for (i32 i = 0; i < m->marks; i++) {
             add_all(m->M + mark[i] * width, z + o - m->L, width);
-            for (i32 j = 0; j < 3; j++) m->N[mark[i] * E + mark[j]] += 1;
+            for (i32 j = 0; j < m->marks; j++) m->N[mark[i] * E + mark[j]] += 1;
         }
     }
 }
@@ -53,7 +53,7 @@ static void take_input(struct moments *m, const struct windows *w, i64 origin, c
     add_all(m->SX, u, m->X);
     if (!m->C) return;
     calendar_marks(w->s->time[origin], mark);
-    for (i32 i = 0; i < 3; i++) add_all(m->N + mark[i] * E + m->C, u, m->X);
+    for (i32 i = 0; i < m->marks; i++) add_all(m->N + mark[i] * E + m->C, u, m->X);
 }
 
 /* Inputs known ahead: blocks of windows, whose products are matrix products. */

@@ -182,6 +182,33 @@ TEST(many_rows_ahead_are_seen_as_means) {
     tiny_free(s);
 }
 
+/* Days over years, whose months differ. */
+static struct series *days(i64 rows) {
+    struct series *s = tiny_series(rows, 1, 7);
+    s->freq.step = 86400;
+    s->time = mem_alloc((size_t)rows * sizeof(i64));
+    for (i64 i = 0; i < rows; i++) {
+        s->time[i] = 1000000000 / 86400 * 86400 + i * 86400;
+        s->v[i] = (f32)((f64)(i / 30 % 12 % 5) + 0.1 * rng_normal(4, RNG_TEST, 0, (u64)i));
+    }
+    return s;
+}
+
+TEST(months_count_from_two_years_on) {
+    for (i32 years = 1; years < 4; years++) {
+        struct series *s = days(years * 366);
+        struct base *b;
+        const struct base_spec spec = {
+            .L = L, .H = H, .ncol = 1, .train = s->nrow, .valid = s->nrow, .penalty = 0.01, .calendar = INPUTS_ALWAYS};
+        T_OK(base_ridge(s, &spec, &b));
+        f64 sum = 0;
+        for (i32 m = 31; m < RIDGE_CALENDAR; m++) sum += fabs((f64)b->ridge->w[(i64)(L + 1 + m) * b->ridge->Hp]);
+        assert_true(years < 2 ? sum == 0 : sum > 0.1);
+        base_free(b);
+        tiny_free(s);
+    }
+}
+
 /* Mean squared error of the forecasts over the windows of a fold. */
 static f64 loss_of(const struct series *s, const struct chain *c, const struct ridge *r, i64 from, i64 to) {
     const struct base b = {.npart = 1, .part = {{.kind = BASE_RIDGE, .weight = 1}}, .ridge = (struct ridge *)r};
@@ -221,4 +248,5 @@ TEST(loss_from_sums_equals_loss_of_forecasts) {
 T_MAIN(cmocka_unit_test(ridge_with_columns_known_ahead_is_the_minimum),
        cmocka_unit_test(validation_chooses_the_inputs_of_a_ridge),
        cmocka_unit_test(ridge_sees_columns_known_ahead_up_to_the_horizon), cmocka_unit_test(many_rows_ahead_are_seen_as_means),
+       cmocka_unit_test(months_count_from_two_years_on),
        cmocka_unit_test(loss_from_sums_equals_loss_of_forecasts))
