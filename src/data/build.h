@@ -42,8 +42,11 @@ err build_find_time(struct build *b, const u8 *role);
 /* build_times.c: the columns named year, month (or quarter, week, day of the year), day, hour, .. in this order; clock_only: from
  * the hour on. Returns their number, 0 if that is no time. */
 i32 build_time_parts(const struct build *b, const u8 *role, bool clock_only, i32 *col);
-/* How likely a numeric column is the target: 0 = constant or empty, else higher is likelier (build_target.c). */
-i32 target_score(const struct build *b, const struct column *c);
+/* build_target.c: how likely a numeric column is the target: 0 = constant or empty, else higher is likelier. gaps: target_gaps(),
+ * the numeric columns with missing cells. The only one is likelier: what is measured has gaps, a calendar or a plan has
+ * none. */
+i32 target_score(const struct build *b, const struct column *c, i32 gaps);
+i32 target_gaps(const struct build *b);
 err build_times(struct build *b);    /* build_times.c: time, row, same; duplicates, since, until */
 err build_order(struct build *b);    /* build_order.c: refuses decreasing times, and duplicates that --dups must not merge */
 err build_grid(struct build *b);     /* build_gaps.c: frequency, absent rows */

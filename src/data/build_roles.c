@@ -222,10 +222,11 @@ static err find_target(struct build *b, u8 *role) {
     bool all = !strcmp(text_or(b->o->target, ""), "all") && table_find(b->t, "all") < 0;
     const char **names;
     NEW(names, b->t->ncol);
+    const i32 gaps = target_gaps(b);
     i32 n = 0, only = -1, best = 0, most = 0; /* best: highest score, the last such column */
     for (i32 i = 0; i < b->t->ncol; i++) {
         if (b->t->col[i].type != COL_NUMBER || role[i] != ROLE_NONE) continue;
-        const i32 like = target_score(b, &b->t->col[i]);
+        const i32 like = target_score(b, &b->t->col[i], gaps);
         if (like > 0 && like >= most) best = n, most = like;
         names[n++] = b->t->col[i].name;
         only = i;

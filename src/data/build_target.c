@@ -62,13 +62,20 @@ static bool follows_calendar(const struct build *b, const struct column *c) {
 /* True if the column is empty in the last row, where others are filled: those are known ahead. */
 static bool ends_first(const struct column *c, i64 nrow) { return isnan(c->number[nrow - 1]) && 4 * c->missing <= nrow; }
 
-i32 target_score(const struct build *b, const struct column *c) {
+i32 target_gaps(const struct build *b) {
+    i32 n = 0;
+    for (i32 i = 0; i < b->t->ncol; i++) n += b->t->col[i].type == COL_NUMBER && b->t->col[i].missing > 0;
+    return n;
+}
+
+i32 target_score(const struct build *b, const struct column *c, i32 gaps) {
     static const char *const target[] = {"y", "target", "value", "values"};
     static const char *const ahead[] = {"forecast", "predict", "plan", "schedul", "holiday", "promo", "exog"};
     const i64 nrow = b->t->nrow;
     f64 value;
     if (column_constant(c, nrow, &value) || c->missing >= nrow) return 0;
     const bool known_ahead = has_name(c->name, ahead, COUNT(ahead), true) || follows_calendar(b, c);
-    return 1 + !two_valued(c, nrow) + 2 * !known_ahead + 4 * ends_first(c, nrow) +
-           8 * has_name(c->name, target, COUNT(target), false);
+    const bool alone = gaps == 1 && c->missing > 0 && 4 * c->missing <= nrow;
+    return 1 + alone + 2 * !two_valued(c, nrow) + 4 * !known_ahead + 8 * ends_first(c, nrow) +
+           16 * has_name(c->name, target, COUNT(target), false);
 }
