@@ -12,7 +12,7 @@ enum event_kind {
     EVENT_STEP,     /* progress: step, epoch, train loss, lr, grad_norm, windows_per_s, seconds, left */
     EVENT_VALID,    /* like STEP with valid loss; best = it is the best so far */
     EVENT_SAVED,    /* text = path of a checkpoint or model */
-    EVENT_END,      /* training ended: text = reason */
+    EVENT_END,      /* training of a member ended: text = reason; once more with fewer `members` if no further one is trained */
     EVENT_WORK,     /* text: long work without training steps ("choosing the base"): step of steps done, seconds, left */
     EVENT_DETAIL,   /* text: a note on how the machine works: plans, kernels, slices, messages; for --verbose and the report */
     EVENT_TICK,     /* after every step: member, step, steps only; for status records, not for users */

@@ -180,8 +180,9 @@ static void text_line(struct console *c, const struct event *e) {
 
 /* Final line: duration, best result, reason of the stop. */
 static void finish(struct console *c, const struct event *e) {
-    c->total += c->at.step;
-    c->spent += e->seconds > 0 ? e->seconds : c->at.seconds;
+    if (!c->counted) c->total += c->at.step;
+    if (!c->counted) c->spent += e->seconds > 0 ? e->seconds : c->at.seconds;
+    c->counted = true;
     if (c->redraw && e->member + 1 >= e->members) draw(c, c->o.now(c->o.clock));
     if (e->member + 1 < e->members) return;
     end_line(c);
@@ -261,6 +262,7 @@ static void on_event(void *self, const struct event *e) {
     case EVENT_NOTE:
     case EVENT_WARNING: text_line(c, e); break;
     case EVENT_BEGIN:
+        c->counted = false;
         if (!isnan(e->valid) && !(e->valid >= c->best)) keep_best(c, e, e->best_step); /* of the run that is resumed */
         if (!c->redraw && isinf(c->drawn)) c->drawn = c->o.now(c->o.clock); /* first plain line after one interval */
         progress(c, e);

@@ -40,6 +40,7 @@ struct console {
     i32 best_member;
     i64 total;                /* steps of all finished members */
     f64 spent;                /* and their seconds */
+    bool counted;             /* the present member is in these */
     struct str line;
 };
 

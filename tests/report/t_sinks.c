@@ -115,6 +115,22 @@ TEST(console_prints_plain_lines_at_intervals_off_a_terminal) {
     screen_close(&s);
 }
 
+TEST(console_counts_the_members_that_were_trained) {
+    struct screen s;
+    screen_open(&s, (struct console_options){.terminal = -1});
+    for (i32 m = 0; m < 2; m++) {
+        send(&s, (struct event){.kind = EVENT_BEGIN, .member = m, .members = 5, .valid = (f64)NAN});
+        send(&s, (struct event){.kind = EVENT_VALID, .member = m, .members = 5, .step = 30, .train = (f64)NAN, .valid = 2 - m});
+        send(&s,
+             (struct event){.kind = EVENT_END, .member = m, .members = 5, .step = 30, .seconds = 3, .text = "all steps done"});
+    }
+    send(&s, (struct event){.kind = EVENT_END, .member = 1, .members = 2, .text = ""});
+    fflush(s.f);
+    assert_non_null(strstr(s.text, "trained 2 members, 60 steps in 6.0 s; best val 1.000 at step 30 of member 2\n"));
+    assert_int_equal(count(s.text, '\n'), 1);
+    screen_close(&s);
+}
+
 TEST(console_notes_step_in_front_of_the_line) {
     struct screen s;
     screen_open(&s, (struct console_options){.terminal = 1, .colour = COLOUR_ALWAYS, .width = 90});
@@ -313,6 +329,7 @@ TEST(jsonl_says_when_it_cannot_write) {
 
 T_MAIN(cmocka_unit_test(console_redraws_at_most_ten_times_a_second), cmocka_unit_test(console_line_fits_every_width),
        cmocka_unit_test(console_prints_plain_lines_at_intervals_off_a_terminal),
+       cmocka_unit_test(console_counts_the_members_that_were_trained),
        cmocka_unit_test(console_notes_step_in_front_of_the_line),
        cmocka_unit_test(console_shows_long_work_and_takes_its_line_away),
        cmocka_unit_test(console_none_and_quiet_keep_warnings),
