@@ -128,7 +128,7 @@ typedef struct stretto_event {
                                   * 8 detail: a note on plans, kernels and messages */
     const char *text;            /* of notes, details, warnings, ends, other work; valid during the call; may be NULL */
     int64_t step, steps;         /* training step, and planned number of steps */
-    int member, members;         /* ensemble member from 0, and ensemble size */
+    int member, members;         /* ensemble member from 0, and ensemble size; an end with fewer: no further one is trained */
     double epoch, seconds, left; /* epochs done; seconds since the start; estimated seconds left, < 0 = unknown */
     double train, valid;         /* training and validation loss; NaN = not measured at this step */
     double lr, grad_norm, windows_per_s;

@@ -107,6 +107,11 @@ class Resume(Case):
     def test_sigusr1_twice_over_members(self):
         self.compare(AIR, SHORT, signal.SIGUSR1, [(0, 300), (2, 100)], "usr1")
 
+    def test_ensemble_that_ends_early_and_its_refit(self):
+        options = [*SHORT, "--member-gain", "100", "--base", "none", "--no-guard", "--refit-all"]
+        self.compare(AIR, options, signal.SIGTERM, [(1, 200), (0, 0, True)], "few")
+        self.assertEqual(json.loads(self.stretto("info", "few.model", "--json").out)["training"]["members"], 2)
+
     def test_preset_long_twice(self):
         self.stretto("sample", "tides", "--rows", "1500", "-o", "tides.csv")
         data = self.two_columns("tides.csv")

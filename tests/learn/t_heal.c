@@ -155,6 +155,10 @@ TEST(a_rank_dies_at_any_time) {
     every_phase((const char *const[]){"base", "ridge", "accumulate", "3", NULL}, 149);
 }
 
+TEST(a_rank_dies_where_an_ensemble_ends_early) {
+    every_phase((const char *const[]){"members", "4", "member-gain", "100", "base", "none", "guard", "no", NULL}, 127);
+}
+
 TEST(a_rank_dies_where_every_row_has_its_loss) {
     every_phase((const char *const[]){"base", "none", "loss-steps", "all", "parallel", "time:3", "batch", "2", NULL}, 331);
 }
@@ -220,6 +224,7 @@ TEST(a_rank_dies_beside_checkpoints) {
     session_end(&s);
 }
 
-T_MAIN(cmocka_unit_test(a_rank_dies_at_any_time), cmocka_unit_test(a_rank_dies_where_every_row_has_its_loss),
+T_MAIN(cmocka_unit_test(a_rank_dies_at_any_time), cmocka_unit_test(a_rank_dies_where_an_ensemble_ends_early),
+       cmocka_unit_test(a_rank_dies_where_every_row_has_its_loss),
        cmocka_unit_test(two_ranks_die), cmocka_unit_test(the_one_that_gives_its_state_dies),
        cmocka_unit_test(a_rank_dies_beside_checkpoints))

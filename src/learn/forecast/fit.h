@@ -34,6 +34,8 @@ struct fit_progress {
     f64 deadline;                  /* clock at which the time limit expires, 0 = none */
     i32 member, done;              /* member: the one in training; done: the first to train */
     struct train_state state;      /* of member `done`, valid if begun */
+    f64 loss;                      /* of validation, with the mean of the first `weighed` members; rank 0 has it */
+    i32 weighed;
     bool refitting, begun, over;   /* over: a rank died after another had left the fit: leave, too */
 };
 
@@ -99,6 +101,10 @@ enum { MIN_WINDOWS = 10 }; /* least number of windows to train a network or a ri
 
 /* guard.c: sets the weight a from blocks of validation. */
 err forecast_guard(struct fit *t);
+/* After the first n members: *enough = the last one lowers the validation loss of the mean forecast by less than --member-gain
+ * percent. The first is compared with the base alone. If the loss falls as a + b / n, four further members bring less than the
+ * last one did. The decision follows from the weights: it is the same on every rank, and in a run that is resumed. */
+err forecast_enough(struct fit *t, i32 n, bool *enough);
 /* bands.c: computes the residual quantiles of the bands. */
 err forecast_spread(struct fit *t);
 

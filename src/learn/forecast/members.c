@@ -87,6 +87,12 @@ static void annotate(void *self, struct event *e) {
     if (comm_size(t->job->use.comm) > 1) e->device_share = (f64)(t->step.batch.row1 - t->step.batch.row0) / t->step.batch.B;
 }
 
+/* Members to train; a refit trains those that were kept. */
+static i32 members_of(const struct fit *t) {
+    if (!t->at.refitting) return t->f->spec.members;
+    return t->save.found ? (i32)t->save.held : t->f->nmember;
+}
+
 static struct train_job job_of(struct fit *t, i32 m) {
     const struct forecast_spec *s = &t->f->spec;
     f64 per_epoch = (f64)forecast_epoch(s, t->step.batch.set.end + s->horizon - 1) /
@@ -100,7 +106,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
                                       (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
                           .late = policy_delay(t->job->use.policy) > 0,
                           .member = m,
-                          .members = s->members,
+                          .members = members_of(t),
                           .refit = t->at.refitting,
                           .leg = t->store ? store_leg : t->hogwild ? hogwild_leg : NULL,
                           .self = t,
@@ -204,11 +210,30 @@ static err train_member(struct fit *t, i32 m) {
     return e > 0 && e != STOP_SIGNAL ? end_member(t, m, e) : e;
 }
 
+/* Reports that the members so far are the model. */
+static void end_early(struct fit *t, const char *why) {
+    const i32 n = t->f->nmember;
+    event_emit(t->job->use.events, &(struct event){.kind = EVENT_END, .text = why, .member = n - 1, .members = n});
+}
+
+/* True if no further member is to be trained. One that has begun, here or in a checkpoint, was asked for then. */
+static err is_enough(struct fit *t, i32 m, bool *enough) {
+    *enough = false;
+    const bool decided = m == 0 || t->at.refitting || t->at.begun || t->save.found;
+    return decided ? 0 : forecast_enough(t, m, enough);
+}
+
 err forecast_train_members(struct fit *t) {
-    for (i32 m = t->at.done; m < t->f->spec.members; m++) {
-        err e = train_member(t, m);
+    for (i32 m = t->at.done; m < members_of(t); m++) {
+        bool enough;
+        TRY(is_enough(t, m, &enough));
+        if (enough) end_early(t, "");
+        if (enough) break;
+        const err e = train_member(t, m);
         if (e < 0 || e == STOP_SIGNAL) return e;
-        if (e == STOP_TIME) t->at.done = m = t->f->spec.members; /* the members so far are the model */
+        if (e == STOP_TIME && m + 1 < members_of(t)) end_early(t, stop_reason_text(e));
+        if (e == STOP_TIME) break;
     }
+    t->at.done = t->f->spec.members;
     return 0;
 }

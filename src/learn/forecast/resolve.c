@@ -267,6 +267,14 @@ static err choose_budget(struct options *o, i64 valid) {
     return resolve_i(o, OPT_max_steps, BUDGET * o->steps, "8 x the steps of the preset");
 }
 
+/* Nobody asked for so many members: those that bring little are not trained. */
+static err choose_gain(struct options *o, i64 valid) {
+    if (!opt_is_auto(o, OPT_member_gain)) return 0;
+    const char *why = opt_given(o, OPT_members) ? "the members are given" : valid < 1 ? "no validation part" : "one member";
+    const bool asked = opt_given(o, OPT_members) || valid < 1 || o->members == 1;
+    return resolve_i(o, OPT_member_gain, asked ? 0 : 1, asked ? why : "members of a preset");
+}
+
 static err choose_rest(struct options *o, i64 valid) {
     static const struct opt_from by_epochs = {.rank = OPT_RANK_PRESET, .origin = "auto: --epochs is given"};
     if (opt_given(o, OPT_epochs) && !opt_given(o, OPT_steps)) TRY(opt_set_id(o, OPT_steps, "auto", &by_epochs));
@@ -280,6 +288,7 @@ static err choose_rest(struct options *o, i64 valid) {
     TRY(resolve_check(o));
     if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
     TRY(choose_budget(o, valid));
+    TRY(choose_gain(o, valid));
     if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
     return 0;
 }

@@ -225,7 +225,7 @@ static err hand_over(struct fit *t, const struct train_state *s, struct state_fi
 
 err forecast_save_state(struct fit *t, const struct train_state *s) {
     struct state_file f = {.member = t->at.member,
-                           .done = t->at.refitting ? t->f->spec.members : t->at.member,
+                           .done = t->at.refitting ? t->f->nmember : t->at.member,
                            .phase = t->at.refitting,
                            .slices = t->f->spec.cut.slices, .rank = t->f->spec.slice_rank};
     struct arena a = {0};
