@@ -2,6 +2,7 @@
  * undisturbed ones, replays those of the run that was recorded; every policy and codec learns. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/ranks.h"
@@ -173,6 +174,54 @@ TEST(resumed_runs_have_the_bits_of_undisturbed_ones) {
     for (i32 i = 0; i < (i32)COUNT(c); i += t_few() ? 3 : 1) resumes(&c[i], i);
 }
 
+/* The legs of RUN/order.txt (learn/store/record.c). */
+struct leg_line {
+    i64 step, local, codec;
+};
+
+static i32 legs_of(const char *dir, struct leg_line *leg, i32 most) {
+    char path[800], word[8];
+    i32 n = 0;
+    snprintf(path, sizeof path, "%s/order.txt", dir);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    for (int c = fgetc(f); c != EOF && n < most; c = fgetc(f)) {
+        long long member, step, last, local, codec;
+        if (c != '\n') continue;
+        if (fscanf(f, "%4[a-z] %lld %lld %lld %lld %lld", word, &member, &step, &last, &local, &codec) != 6) continue;
+        leg[n++] = (struct leg_line){step, local, codec};
+    }
+    fclose(f);
+    return n;
+}
+
+/* What followed the clock is in the checkpoint: local steps of auto, and a codec that was switched off. */
+TEST(a_resumed_run_goes_on_with_what_was_chosen) {
+    const struct session_more c[] = {more(2, "auto", "codec", "none", NULL, NULL),
+                                     more(2, "asp", "codec", "powersgd:4", "keep-codec", "no")};
+    setenv("STRETTO_FAULT", "1:0:slow(8)", 1); /* so workers wait */
+    for (i32 i = 0; i < (i32)COUNT(c); i++) {
+        struct session s = trained(&c[i]);
+        struct leg_line leg[32] = {{0}};
+        struct forecaster *f;
+        char dir[700];
+        snprintf(dir, sizeof dir, "%s/chosen%d", t_dir(), i);
+        assert_int_equal(fit(&s, dir, false, 20, NULL, &f), STOP_SIGNAL);
+        const i32 before = legs_of(dir, leg, 32);
+        T_OK(fit(&s, dir, true, 0, NULL, &f));
+        const i32 all = legs_of(dir, leg, 32);
+        assert_true(before >= 2 && all > before);
+        for (i32 k = 0; k < all; k++)
+            printf("step %lld: local %lld, codec %lld\n", (long long)leg[k].step, (long long)leg[k].local,
+                   (long long)leg[k].codec);
+        if (i == 0) assert_true(leg[0].local == 1 && leg[before].local > 1);
+        if (i == 1) assert_int_equal(leg[before].codec, leg[before - 1].codec);
+        forecast_free(&f->model);
+        session_end(&s);
+    }
+    unsetenv("STRETTO_FAULT");
+}
+
 TEST(a_replayed_run_has_the_bits_of_the_recorded_one) {
     static const char *const c[][3] = {{"asp", "granularity", "1step*tensor"},
                                        {"ssp:2", "codec", "int8"},
@@ -244,5 +293,6 @@ TEST(what_does_not_fit_is_refused_in_a_sentence) {
 T_MAIN(cmocka_unit_test(synchronous_stores_have_the_bits_of_synchronous_ranks), cmocka_unit_test(every_policy_learns),
        cmocka_unit_test(every_codec_and_granularity_learns), cmocka_unit_test(a_run_keeps_an_account_of_its_pushes),
        cmocka_unit_test(resumed_runs_have_the_bits_of_undisturbed_ones),
+       cmocka_unit_test(a_resumed_run_goes_on_with_what_was_chosen),
        cmocka_unit_test(a_replayed_run_has_the_bits_of_the_recorded_one),
        cmocka_unit_test(what_does_not_fit_is_refused_in_a_sentence))

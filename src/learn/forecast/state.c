@@ -16,7 +16,7 @@
 #include "learn/slices/slices.h"
 #include "learn/store/run.h"
 
-enum { ITEMS = 44, KEEP = 2 };
+enum { ITEMS = 52, KEEP = 2 };
 
 struct state_file {
     struct ckpt_item item[ITEMS];
@@ -27,6 +27,7 @@ struct state_file {
     bool plain;                       /* of an earlier version: without the losses since the last validation */
     bool roundless;                   /* of an earlier version: without the round of steps */
     bool lossless;                    /* without residuals of codecs */
+    bool timeless;                    /* without what followed the clock in a parameter store: of an earlier version */
     struct exec_residuals sent;       /* of which `residual` is the vector */
     f32 *residual;
     i32 n;
@@ -89,6 +90,13 @@ static void add_residuals(const struct fit *t, struct state_file *f) {
     f->at_rank[f->n - 1] = f->sent.first;
 }
 
+static void add_reached(const struct fit *t, struct state_file *f) {
+    struct store_reached *s = store_reached(t);
+    if (f->timeless || !s) return;
+    add(f, "store.reached", DTYPE_I64, s->count, REACHED_COUNTS);
+    add(f, "store.gain", DTYPE_F64, s->gain, (i64)COUNT(s->gain));
+}
+
 /* Residual quantiles are measured before a refit and kept through it. */
 static i64 spread_floats(const struct fit *t) { return forecast_quantiles(t->f, t->series->ntarget) + BAND_FACTS; }
 
@@ -135,6 +143,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     if (f->done > 0) add(f, "members", DTYPE_F32, f->members, f->done * P);
     if (t->f->spread) add(f, "spread", DTYPE_F32, t->f->spread, spread_floats(t));
     add_residuals(t, f);
+    add_reached(t, f);
     add_ends(t, f);
 }
 
@@ -259,11 +268,18 @@ static err take_members(struct fit *t, const struct state_file *f) {
     return 0;
 }
 
-/* Takes a number, where the checkpoint has it. */
-static bool holds(const struct fit *t, const char *name, enum dtype dtype, void *p) {
-    const bool got = ckpt_take(t->save.found, &(struct ckpt_item){name, dtype, p, 1}, 1) >= 0;
+/* Takes numbers, where the checkpoint has them. */
+static bool holds_all(const struct fit *t, const char *name, enum dtype dtype, void *p, i64 n) {
+    const bool got = ckpt_take(t->save.found, &(struct ckpt_item){name, dtype, p, n}, 1) >= 0;
     if (!got) err_clear();
     return got;
+}
+
+static bool holds(const struct fit *t, const char *name, enum dtype dtype, void *p) { return holds_all(t, name, dtype, p, 1); }
+
+static bool has_reached(const struct fit *t) {
+    i64 count[REACHED_COUNTS];
+    return store_reached(t) && holds_all(t, "store.reached", DTYPE_I64, count, REACHED_COUNTS);
 }
 
 /* True if the number `name` of the checkpoint is `want`; else warns that `what` is missing, or is `other`. */
@@ -304,6 +320,7 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     f->plain = !holds(t, "loss_count", DTYPE_I64, &s->loss_count);
     f->roundless = !holds(t, "round_end", DTYPE_I64, &s->end);
     f->lossless = !has_residuals(t);
+    f->timeless = !has_reached(t);
     if (!f->lossless) NEW(f->residual, residuals_of(t).floats);
     if (policy_delay(t->job->use.policy) > 0) TRY(train_state_ahead(s, t->step.engine.store.ntheta));
     if (f->done > 0) NEW(f->members, f->done * t->step.engine.store.ntheta);
@@ -313,6 +330,7 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     err e = ckpt_take(t->save.found, f->item, f->n);
     if (e >= 0) e = take_members(t, f);
     if (e >= 0 && !f->lossless) load_residuals(t, f->residual);
+    if (e >= 0) store_go_on(t);
     mem_free(f->members);
     mem_free(f->residual);
     TRY(e);
@@ -357,6 +375,7 @@ err forecast_share_state(struct fit *t, i32 root, i64 held) {
     list(t, &t->at.state, &f);
     err e = share_items(t->job->use.comm, root, &f);
     if (e >= 0) e = take_members(t, &f);
+    if (e >= 0) store_go_on(t);
     mem_free(f.members);
     t->f->guard.a = t->f->weight;
     return e;

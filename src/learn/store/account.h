@@ -6,11 +6,20 @@
 
 enum { STORE_DECISIONS = 32, STORE_WHY = 160 };
 
+/* What followed the clock: a resumed run, and one that lost a rank, goes on with it (reached.c). */
+enum { REACHED_SET, REACHED_BASE, REACHED_LOCAL, REACHED_LEGS, REACHED_CODEC, REACHED_CHOICE, REACHED_COUNTS };
+enum { CODEC_NOT_JUDGED, CODEC_KEPT, CODEC_OFF };
+struct store_reached {
+    i64 count[REACHED_COUNTS]; /* set: 1; first step of round 0; steps of a ticket; legs that were seen; codec; hash of the options */
+    f64 gain[2];               /* of the chooser: best, before */
+};
+
 struct store_record {
     char name[160]; /* "ssp:3, 2 servers, codec bf16" */
     i32 servers, workers;
     i64 pushes, refused, sent, whole, messages, stale[STALE_BINS];
     f64 waited, worked; /* seconds of all workers */
+    struct store_reached reached;
     i32 ndecision;
     struct store_decision { /* of --store auto */
         i32 member;

@@ -33,6 +33,18 @@ err chooser_new(struct store_run *r, struct chooser **out) {
 
 void chooser_free(struct chooser *c) { mem_free(c); }
 
+void chooser_save(const struct chooser *c, struct store_reached *to) {
+    to->count[REACHED_LEGS] = c ? c->legs : 0;
+    to->gain[0] = c ? c->best : 0;
+    to->gain[1] = c ? c->before : (f64)NAN;
+}
+
+void chooser_load(struct chooser *c, const struct store_reached *from) {
+    c->legs = from->count[REACHED_LEGS];
+    c->best = from->gain[0];
+    c->before = from->gain[1];
+}
+
 static void by_clock(struct store_run *r, const struct leg_facts *f) {
     const f64 step = f->worked / (f64)f->workers / (f64)lmax(1, f->steps);
     if (step > 0) r->local = lmax(1, lmin(1000000, (i64)(r->spec.number / step + 0.5)));

@@ -39,6 +39,7 @@ struct store_run {
     f32 alpha;          /* easgd */
     bool codec;         /* in use */
     f64 byte_seconds;   /* of a byte from rank to rank; 0 = the codec was judged, or there is none */
+    bool judged;        /* the codec, by what it took and saved */
     f64 slow;           /* fault injection: times as long; 0 = not slowed */
     i64 slow_from;
     i64 *border; /* pieces */
@@ -79,6 +80,10 @@ err order_find(struct order *o, i32 member, i64 step, struct order_leg *as, cons
 err order_add(struct order *o, i32 member, i64 step, const struct order_leg *as, const struct pstore_record *r);
 bool order_replays(const struct order *o);
 
+/* reached.c: what followed the clock, to the record of the run and from there */
+void reached_save(struct store_run *r);
+void reached_load(struct store_run *r);
+
 /* choose.c: local steps and policy of the next leg, from what the last ones took; the same on all ranks */
 err chooser_new(struct store_run *r, struct chooser **out);
 void chooser_free(struct chooser *c);
@@ -88,6 +93,8 @@ struct leg_facts {
     f64 loss;                    /* mean training loss of the leg */
     i32 workers;
 };
+void chooser_save(const struct chooser *c, struct store_reached *to);
+void chooser_load(struct chooser *c, const struct store_reached *from);
 void chooser_see(struct chooser *c, struct store_run *r, const struct leg_facts *f, const struct events *to);
 
 #endif

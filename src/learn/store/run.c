@@ -123,6 +123,7 @@ static err prepare(struct fit *t, struct store_run *r) {
     r->codec = !store_is_lossless(&r->spec);
     if (r->codec && !r->spec.keeps_codec) TRY(pstore_probe(t->job->use.comm, &r->byte_seconds));
     TRY(chooser_new(r, &r->chooser));
+    reached_load(r); /* after the death of a rank */
     return order_open(t, r);
 }
 
@@ -157,6 +158,7 @@ err store_fresh(struct fit *t) {
     r->local = local_of(t, r);
     chooser_free(r->chooser);
     TRY(chooser_new(r, &r->chooser));
+    reached_save(r);
     r->carry.next = -1;
     return 0;
 }
@@ -251,6 +253,17 @@ static void judge_codec(struct fit *t, struct store_run *r, const struct pstore_
                    r->spec.codec.codec->name, leg->coding, saved, 1e-9 / r->byte_seconds);
     }
     r->byte_seconds = 0;
+    r->judged = true;
+}
+
+/* Each rank has its own clock, and all must choose alike. */
+static err slowest(const struct fit *t, f64 mine, f64 *seconds) {
+    struct comm *c = t->job->use.comm;
+    f64 all[COMM_RANKS];
+    TRY(comm_allgather(c, "seconds", &mine, sizeof mine, all));
+    *seconds = 0;
+    for (i32 k = 0; k < comm_size(c); k++) *seconds = dmax(*seconds, all[k]);
+    return 0;
 }
 
 err store_leg(void *fit, struct train_state *s, i64 until) {
@@ -275,9 +288,11 @@ err store_leg(void *fit, struct train_state *s, i64 until) {
     judge_codec(t, r, &leg);
     s->loss_sum += mean * (f64)rounds;
     s->loss_count += rounds;
-    const struct leg_facts facts = {step, step - s->step, clock_now() - t0, leg.waited, leg.worked, mean, store_parts(t)};
+    struct leg_facts facts = {step, step - s->step, clock_now() - t0, leg.waited, leg.worked, mean, store_parts(t)};
     s->step = step;
-    if (r->chooser && !replay) chooser_see(r->chooser, r, &facts, t->job->use.events);
+    if (r->chooser) TRY(slowest(t, facts.seconds, &facts.seconds));
+    if (r->chooser && !replay && rounds > 0) chooser_see(r->chooser, r, &facts, t->job->use.events);
+    reached_save(r);
     return 0;
 }
 
@@ -321,6 +336,12 @@ static i64 worker_floats(const struct fit *t) {
 }
 
 const i64 *store_private_first(const struct fit *t) { return t->store ? t->store->first : NULL; }
+
+struct store_reached *store_reached(const struct fit *t) { return t->store ? &t->store->record->reached : NULL; }
+
+void store_go_on(struct fit *t) {
+    if (t->store) reached_load(t->store);
+}
 
 i64 store_private(const struct fit *t) {
     const struct store_run *r = t->store;

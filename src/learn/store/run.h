@@ -8,6 +8,7 @@
 #define STRETTO_LEARN_STORE_RUN_H
 
 #include "learn/forecast/fit.h"
+#include "learn/store/account.h"
 #include "store/store.h"
 
 struct store_run;
@@ -35,6 +36,9 @@ err store_report(struct fit *t); /* after training: what was sent, how stale pus
 /* Shards of the servers, for checkpoints of the optimiser that the engine holds; 0 where every rank has its own. */
 i32 store_owned(const struct fit *t, const struct store_shard **out);
 bool store_is_local(const struct fit *t); /* the optimiser that the engine holds is this rank's own */
+/* What followed the clock, for checkpoints: the same on all ranks; NULL = no store.  go_on: what it holds now is in force. */
+struct store_reached *store_reached(const struct fit *t);
+void store_go_on(struct fit *t);
 /* Floats of this rank alone: codecs, optimiser states that are not the engine's, weights of its own. */
 i64 store_private(const struct fit *t);
 const i64 *store_private_first(const struct fit *t); /* [ranks + 1] where those of each rank begin in a vector of all */
