@@ -151,6 +151,8 @@ struct pstore {
     f32 *scratch2, *change; /* service: scratch; [chunk] a change of weights */
     f64 coding[2];          /* seconds of this leg in codecs: in the worker thread, in the one that serves */
     f32 momentum;           /* of the job, before `corrects` took it */
+    f32 *pause;             /* [pstore_pause_floats] NULL = no leg was ended by a stop */
+    bool paused;            /* the next leg goes on from it */
     i64 round;              /* of the push, for codecs that warm up */
     bool told;              /* this rank has ended its streams */
     bool leaving, closing;  /* no ticket will follow; this rank has the last weights */
@@ -162,6 +164,7 @@ struct pstore {
 
 /* layout.c */
 err layout_make(struct pstore *s);
+err range_to_all(struct comm *c, i32 root, const char *what, f32 *v, i64 n); /* from the rank that has it */
 static inline i32 server_rank(const struct pstore *s, i32 server) { return s->at.server0 + server; }
 static inline i64 layout_blocks(const struct pstore *s) { return (s->job.n + s->job.block - 1) / s->job.block; }
 /* The worker of a rank; -1 = none. */
@@ -195,6 +198,12 @@ f32 *pack_target(struct pstore *s, const struct ps_chunk *c); /* where pulled we
 /* to: element c->lo of the vector.  False: malformed. */
 bool unpack_push(struct pstore *s, const struct ps_chunk *c, const unsigned char *data, u32 bytes, f32 *to);
 bool unpack_weights(struct pstore *s, const struct ps_chunk *c, const unsigned char *data, u32 bytes, bool final);
+
+/* pause.c: in a leg that a stop ends, before the last weights; at its end; when the next one begins */
+err pause_keep_view(struct pstore *s);
+err pause_keep_shard(struct pstore *s, const struct ps_inbox *in);
+err pause_end(struct pstore *s, i64 end);
+void pause_begin(struct pstore *s);
 
 /* tickets.c */
 err tickets_new(struct pstore *s);

@@ -227,6 +227,7 @@ err server_pull(struct pstore *s, i32 from, const struct ps_head *h) {
     if (s->server.me < 0) return malformed(from, "a pull");
     in->pull = h->ticket;
     in->final = (h->flags & PS_FINAL) != 0;
+    if (h->flags & PS_STOP && from == comm_size(s->job.comm) - 1 && pstore_pause_floats(s) > 0) return pause_keep_shard(s, in);
     return 0;
 }
 

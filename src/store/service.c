@@ -33,11 +33,12 @@ static err pull(struct pstore *s, i64 ticket, u8 flags) {
 }
 
 /* No more tickets: the last pushes are on their way, so the servers learn that none will follow. */
-static err leave(struct pstore *s) {
+static err leave(struct pstore *s, bool stopped) {
     s->leaving = true;
+    if (stopped && pstore_pause_floats(s) > 0) TRY(pause_keep_view(s));
     for (i32 k = 0; k < s->at.nserver && worker_of(s, comm_rank(s->job.comm)) >= 0; k++)
         TRY(send_message(s, server_rank(s, k), &(struct ps_head){.kind = PS_LEAVE}, NULL));
-    return pull(s, -1, PS_FINAL);
+    return pull(s, -1, stopped ? PS_FINAL | PS_STOP : PS_FINAL);
 }
 
 static err got_ticket(struct pstore *s, const struct ps_head *h) {
@@ -48,7 +49,7 @@ static err got_ticket(struct pstore *s, const struct ps_head *h) {
         (struct pstore_ticket){.number = h->ticket, .round = h->ticket / s->at.nworker, .part = (i32)(h->ticket % s->at.nworker)};
     if (!d->over) return pull(s, h->ticket, 0);
     answer(s);
-    return leave(s);
+    return leave(s, h->flags & PS_STOP);
 }
 
 static err got_weights(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data) {
@@ -238,7 +239,7 @@ static bool stand_by(struct pstore *s) {
 static err serve(struct comm *c, void *store) {
     struct pstore *s = store;
     f64 since = clock_now();
-    err e = worker_of(s, comm_rank(c)) < 0 ? leave(s) : 0;
+    err e = worker_of(s, comm_rank(c)) < 0 ? leave(s, false) : 0;
     while (e >= 0) {
         bool moved = false;
         if (!stand_by(s)) {

@@ -76,6 +76,7 @@ void pstore_free(struct pstore *s) {
     mem_free(s->server.done);
     mem_free(s->server.event);
     mem_free(s->tickets.owner);
+    mem_free(s->pause);
     arena_free(&s->arena);
     mem_free(s);
 }
@@ -106,6 +107,7 @@ void pstore_drop_codec(struct pstore *s) {
     s->job.codec.codec = NULL;
     s->job.hyper.momentum = s->momentum;
     s->corrects = false;
+    s->paused = false;
     s->lends = comm_direct(s->job.comm);
 }
 
@@ -127,6 +129,7 @@ static err begin(struct pstore *s) {
     TRY(server_begin(s));
     TRY(tickets_begin(s));
     if (s->pulled) memcpy(s->pulled, s->job.theta, sizeof(f32) * (size_t)s->job.n);
+    pause_begin(s);
     post_open(s->post);
     s->before = post_counted(s->post);
     s->whole = 0;
@@ -296,6 +299,7 @@ err pstore_end(struct pstore *s, struct pstore_leg *out, struct pstore_record *r
     NEW(events, s->at.nserver);
     err e = account(s, out, events);
     if (e >= 0 && record) e = fill_record(s, out->end, events, record);
+    if (e >= 0) e = pause_end(s, out->end);
     mem_free(events);
     if (e < 0 && record) pstore_record_free(record);
     return e;
@@ -320,14 +324,6 @@ static i32 rank_now(const struct comm_loss *loss, i32 old) {
     return old - below;
 }
 
-/* Range of a vector from the rank that has it to all. */
-static err spread(struct comm *c, i32 root, const char *what, f32 *v, i64 n) {
-    enum { PART = 1 << 26 };
-    for (i64 at = 0; at < n; at += PART)
-        TRY(comm_broadcast_from(c, root, what, v + at, (u32)sizeof *v * (u32)lmin(PART, n - at)));
-    return 0;
-}
-
 static err salvage_shard(struct pstore *s, i32 k, const struct comm_loss *loss, i64 *lost) {
     struct comm *c = s->job.comm;
     const struct store_shard *shard = &s->at.shard[k];
@@ -339,9 +335,9 @@ static err salvage_shard(struct pstore *s, i32 k, const struct comm_loss *loss, 
     else if (server < 0 && s->pulled)
         memcpy(theta, s->pulled + shard->lo, sizeof *theta * (size_t)n);
     if (server < 0) ++*lost;
-    TRY(spread(c, server < 0 ? last : server, "weights", theta, n));
+    TRY(range_to_all(c, server < 0 ? last : server, "weights", theta, n));
     for (i32 i = 0; i < s->job.optim->nstate; i++)
-        TRY(spread(c, server < 0 ? last : server, "state", s->job.state[i] + shard->lo, n));
+        TRY(range_to_all(c, server < 0 ? last : server, "state", s->job.state[i] + shard->lo, n));
     return 0;
 }
 
@@ -360,8 +356,8 @@ err pstore_salvage(struct pstore *s, const struct comm_loss *loss, i64 *round, i
 err pstore_share_state(struct pstore *s) {
     for (i32 k = 0; k < s->at.nserver; k++)
         for (i32 i = 0; i < s->job.optim->nstate; i++)
-            TRY(spread(s->job.comm, server_rank(s, k), "state", s->job.state[i] + s->at.shard[k].lo,
-                       s->at.shard[k].hi - s->at.shard[k].lo));
+            TRY(range_to_all(s->job.comm, server_rank(s, k), "state", s->job.state[i] + s->at.shard[k].lo,
+                             s->at.shard[k].hi - s->at.shard[k].lo));
     return 0;
 }
 

@@ -111,6 +111,12 @@ void pstore_stop(struct pstore *s);
 err pstore_share_state(struct pstore *s);
 err pstore_salvage(struct pstore *s, const struct comm_loss *loss, i64 *round, i64 *lost);
 
+/* A stop has ended a synchronous leg with a codec: what the next leg needs to go on with the bits of a whole one, the same on all
+ * ranks, for checkpoints.  floats: 0 where there is never any; paused: NULL after a whole leg; load: NULL = none. */
+i64 pstore_pause_floats(const struct pstore *s);
+const f32 *pstore_paused(const struct pstore *s);
+err pstore_pause_load(struct pstore *s, const f32 *from);
+
 /* What this rank alone knows and a checkpoint must hold, as floats: residuals of codecs, momentum inside codecs. */
 i64 pstore_private(const struct pstore *s);
 void pstore_private_save(const struct pstore *s, f32 *to);

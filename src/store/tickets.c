@@ -34,7 +34,6 @@ static bool is_sticky(const struct pstore *s) { return s->job.sticky || is_synch
 /* A stop ends the leg with the rounds that have begun. */
 static void stop(struct pstore *s) {
     struct ps_tickets *t = &s->tickets;
-    if (is_synchronous(s) && !pack_plain(s)) return; /* the end of a leg ends residuals: an early one would change bits */
     i64 begun = (t->next + s->at.nworker - 1) / s->at.nworker;
     for (i32 w = 0; w < s->at.nworker && is_sticky(s); w++) begun = lmax(begun, t->round[w]);
     t->last = lmin(t->last, lmax(begun, s->first));
@@ -57,7 +56,8 @@ err tickets_next(struct pstore *s, i32 from, bool asks_stop) {
     const i32 worker = worker_of(s, from);
     if (worker < 0) return FAIL(E804, "rank %d, which only serves, asks for a ticket", from);
     if (!s->replay && (asks_stop || s->job.stop(s->job.self))) stop(s);
-    const struct ps_head h = {.kind = PS_TICKET, .ticket = deal(s, worker)};
+    struct ps_head h = {.kind = PS_TICKET, .ticket = deal(s, worker)};
+    if (h.ticket < 0 && s->tickets.last < s->last) h.flags = PS_STOP;
     if (h.ticket >= 0) s->tickets.owner[h.ticket - s->first * s->at.nworker] = (u16)worker;
     return send_message(s, from, &h, NULL);
 }

@@ -1,11 +1,14 @@
 /* t_stores.c - training through a parameter store: ssp:0 and servers have the bits of synchronous ranks, resumed runs those of
  * undisturbed ones, replays those of the run that was recorded; every policy and codec learns. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "api/ranks.h"
+#include "ckpt/checkpoint.h"
 #include "learn/store/account.h"
 #include "session.h"
 
@@ -127,26 +130,47 @@ TEST(a_run_keeps_an_account_of_its_pushes) {
 struct watcher {
     int stop;
     i64 stop_at;
+    i32 later_ms; /* than the validation of that step; 0 = at once */
+    bool runs;
+    pthread_t thread;
 };
+
+static void *stop_later(void *self) {
+    struct watcher *w = self;
+    nanosleep(&(struct timespec){.tv_nsec = 1000000L * w->later_ms}, NULL);
+    __atomic_store_n(&w->stop, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
 
 static void on(void *self, const struct event *e) {
     struct watcher *w = self;
-    if (e->kind == EVENT_VALID && w->stop_at > 0 && e->step >= w->stop_at) w->stop = 1;
+    if (e->kind != EVENT_VALID || w->stop_at <= 0 || e->step < w->stop_at || w->runs) return;
+    w->runs = w->later_ms > 0;
+    if (w->runs)
+        assert_int_equal(pthread_create(&w->thread, NULL, stop_later, w), 0);
+    else
+        w->stop = 1;
 }
 
-static err fit(const struct session *s, const char *dir, bool resume, i64 stop_at, const char *replay, struct forecaster **out) {
-    struct watcher w = {.stop_at = stop_at};
-    struct events events = {.sink = {{on, &w}}, .n = 1};
+static err fit_watched(const struct session *s, const char *dir, bool resume, struct watcher *w, const char *replay,
+                       struct forecaster **out) {
+    struct events events = {.sink = {{on, w}}, .n = 1};
     struct learn_job job = s->t->job;
     struct model *m = NULL;
     job.run_dir = dir;
     job.resume = resume;
     job.use.events = &events;
-    job.use.stop = &w.stop;
+    job.use.stop = &w->stop;
     if (replay) job.use.store.replay = replay;
     const err e = ranks_fit(s->t, learner_find("forecast"), &job, &m);
     *out = m ? forecaster_in(m) : NULL;
+    if (w->runs) pthread_join(w->thread, NULL);
     return e;
+}
+
+static err fit(const struct session *s, const char *dir, bool resume, i64 stop_at, const char *replay, struct forecaster **out) {
+    struct watcher w = {.stop_at = stop_at};
+    return fit_watched(s, dir, resume, &w, replay, out);
 }
 
 static void resumes(const struct session_more *m, i32 id) {
@@ -172,6 +196,48 @@ TEST(resumed_runs_have_the_bits_of_undisturbed_ones) {
                                      more(2, "local:5", "shards", "time", "decoder", "direct"),
                                      more(2, "local:5", "shards", "time", "loss-steps", "all")};
     for (i32 i = 0; i < (i32)COUNT(c); i += t_few() ? 3 : 1) resumes(&c[i], i);
+}
+
+/* Of the newest checkpoint in DIR. */
+static i64 step_of_checkpoint(const char *dir) {
+    char path[800];
+    struct ckpt *found;
+    struct str passed = {0};
+    i64 step = -1;
+    snprintf(path, sizeof path, "%s/checkpoints", dir);
+    T_OK(ckpt_newest(path, &passed, &found));
+    T_OK(ckpt_take(found, &(struct ckpt_item){"step", DTYPE_I64, &step, 1}, 1));
+    ckpt_close(found);
+    str_free(&passed);
+    return step;
+}
+
+/* A codec's residuals of pulls, too. */
+TEST(a_stop_between_validations_is_heard_and_keeps_the_bits) {
+    const struct session_more c[] = {more(2, "sync", "codec", "sign", NULL, NULL),
+                                     more(3, "sync", "servers", "1", "codec", "bf16"),
+                                     more(2, "local:5", "codec", "int8", NULL, NULL)};
+    enum { LEG = 400 };
+    for (i32 i = 0; i < (i32)COUNT(c); i += t_few() ? 3 : 1) {
+        struct session_more m = c[i];
+        char dir[700];
+        struct forecaster *f;
+        i32 n = 0;
+        while (m.word[n]) n++;
+        static const char *const longer[] = {"validate-every", "400", "steps", "800", NULL};
+        for (i32 k = 0; longer[k]; k++) m.word[n++] = longer[k];
+        struct session s = trained(&m);
+        struct watcher w = {.stop_at = LEG, .later_ms = 5};
+        snprintf(dir, sizeof dir, "%s/between%d", t_dir(), i);
+        assert_int_equal(fit_watched(&s, dir, false, &w, NULL, &f), STOP_SIGNAL);
+        const i64 step = step_of_checkpoint(dir);
+        printf("stopped at step %lld\n", (long long)step);
+        assert_in_range(step, LEG, 2 * LEG - 1);
+        T_OK(fit(&s, dir, true, 0, NULL, &f));
+        assert_memory_equal(f->theta[0], s.f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
+        forecast_free(&f->model);
+        session_end(&s);
+    }
 }
 
 /* The legs of RUN/order.txt (learn/store/record.c). */
@@ -293,6 +359,7 @@ TEST(what_does_not_fit_is_refused_in_a_sentence) {
 T_MAIN(cmocka_unit_test(synchronous_stores_have_the_bits_of_synchronous_ranks), cmocka_unit_test(every_policy_learns),
        cmocka_unit_test(every_codec_and_granularity_learns), cmocka_unit_test(a_run_keeps_an_account_of_its_pushes),
        cmocka_unit_test(resumed_runs_have_the_bits_of_undisturbed_ones),
+       cmocka_unit_test(a_stop_between_validations_is_heard_and_keeps_the_bits),
        cmocka_unit_test(a_resumed_run_goes_on_with_what_was_chosen),
        cmocka_unit_test(a_replayed_run_has_the_bits_of_the_recorded_one),
        cmocka_unit_test(what_does_not_fit_is_refused_in_a_sentence))

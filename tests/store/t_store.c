@@ -163,6 +163,32 @@ TEST(a_stop_ends_the_leg_between_rounds) {
     }
 }
 
+/* Residuals, and what a codec has let workers see of the weights, go on from the leg that a stop has ended. */
+TEST(a_leg_that_was_stopped_goes_on_with_the_bits_of_a_whole_one) {
+    static const char *const codec[] = {"none", "bf16", "int8", "sign", "topk:0.05", "powersgd:2"};
+    for (size_t i = 0; i < COUNT(codec); i++)
+        for (i32 servers = 0; servers < 2; servers++) {
+            struct setting set = {.ranks = 3,
+                                  .servers = servers,
+                                  .store = servers ? "local:4" : "sync",
+                                  .codec = codec[i],
+                                  .legs = 2,
+                                  .rounds = 40,
+                                  .lr = servers ? 1 : 0.1,
+                                  .slow = -1,
+                                  .optim = "sgd"};
+            struct worker *want = workers_run(&set);
+            set.stop_round = 12, set.goes_on = true;
+            struct worker *got = workers_run(&set);
+            all_done(&set, want);
+            all_done(&set, got);
+            assert_true(got[0].stops > 0);
+            assert_memory_equal(got[0].theta, want[0].theta, sizeof want[0].theta);
+            workers_free(&set, want);
+            workers_free(&set, got);
+        }
+}
+
 TEST(codecs_save_bytes_and_reach_the_minimum) {
     static const struct {
         const char *codec;
@@ -202,5 +228,7 @@ TEST(texts_of_policies_are_checked) {
 T_MAIN(cmocka_unit_test(synchronous_rounds_have_the_bits_of_one_process), cmocka_unit_test(every_policy_reaches_the_minimum),
        cmocka_unit_test(tickets_go_to_whoever_is_free), cmocka_unit_test(staleness_is_bounded),
        cmocka_unit_test(a_replay_has_equal_bits), cmocka_unit_test(a_push_that_is_not_finite_is_refused_and_named),
-       cmocka_unit_test(a_stop_ends_the_leg_between_rounds), cmocka_unit_test(codecs_save_bytes_and_reach_the_minimum),
-       cmocka_unit_test(counts_that_do_not_fit_are_refused), cmocka_unit_test(texts_of_policies_are_checked))
+       cmocka_unit_test(a_stop_ends_the_leg_between_rounds),
+       cmocka_unit_test(a_leg_that_was_stopped_goes_on_with_the_bits_of_a_whole_one),
+       cmocka_unit_test(codecs_save_bytes_and_reach_the_minimum), cmocka_unit_test(counts_that_do_not_fit_are_refused),
+       cmocka_unit_test(texts_of_policies_are_checked))

@@ -31,6 +31,7 @@ struct setting {
     i32 slow;                           /* this rank sleeps 2 ms in a ticket; -1 = none */
     i64 nan_ticket;                     /* 0 = none */
     i64 stop_round;                     /* the stop flag is set from then on; 0 = never */
+    bool goes_on;                       /* behind a leg that the stop has ended, which happens once */
     const struct pstore_record *replay; /* [legs] */
 };
 
@@ -45,6 +46,8 @@ struct worker {
     struct pstore_record record[8]; /* of each leg */
     i64 done;                       /* tickets that this worker had */
     _Atomic i64 now;                /* round it is at */
+    _Atomic bool stopped;           /* the last leg was */
+    i32 stops;
 };
 
 static inline f32 target_of(i32 part, i64 i) { return (f32)(((i * 7 + part * 13) % 41) - 20) / 10; }
@@ -57,7 +60,7 @@ static f64 rate(const void *self, i64 round) {
 
 static bool stops(const void *self) {
     const struct worker *w = self;
-    return w->set->stop_round > 0 && w->now >= w->set->stop_round;
+    return w->set->stop_round > 0 && w->now >= w->set->stop_round && !w->stopped;
 }
 
 /* summed: a round is one update, by the sum of its parts. */
@@ -110,9 +113,16 @@ static err live(struct worker *w) {
     TRY(pstore_new(&job, &s));
     err e = 0;
     for (i32 k = 0; k < w->set->legs && e >= 0; k++) {
-        e = pstore_begin(s, (i64)k * w->set->rounds, (i64)(k + 1) * w->set->rounds, w->set->replay ? &w->set->replay[k] : NULL);
-        if (e >= 0 && pstore_worker(s) >= 0) e = tickets(w, s, local, store_staleness(&job.store) == 0);
-        if (e >= 0) e = pstore_end(s, &w->leg, &w->record[k]);
+        const i64 last = (i64)(k + 1) * w->set->rounds;
+        for (i64 at = (i64)k * w->set->rounds; at < last && e >= 0; at = w->leg.end) {
+            pstore_record_free(&w->record[k]);
+            e = pstore_begin(s, at, last, w->set->replay ? &w->set->replay[k] : NULL);
+            if (e >= 0 && pstore_worker(s) >= 0) e = tickets(w, s, local, store_staleness(&job.store) == 0);
+            if (e >= 0) e = pstore_end(s, &w->leg, &w->record[k]);
+            w->stopped = e >= 0 && w->leg.end < last;
+            w->stops += w->stopped;
+            if (!w->set->goes_on) break;
+        }
     }
     pstore_free(s);
     return e;

@@ -27,6 +27,9 @@ struct state_file {
     bool plain;                       /* of an earlier version: without the losses since the last validation */
     bool roundless;                   /* of an earlier version: without the round of steps */
     bool lossless;                    /* without residuals of codecs */
+    bool paused;                      /* a stop ended a leg of a parameter store early */
+    i64 pause_key;
+    f32 *pause;
     bool timeless;                    /* without what followed the clock in a parameter store: of an earlier version */
     struct exec_residuals sent;       /* of which `residual` is the vector */
     f32 *residual;
@@ -97,6 +100,13 @@ static void add_reached(const struct fit *t, struct state_file *f) {
     add(f, "store.gain", DTYPE_F64, s->gain, (i64)COUNT(s->gain));
 }
 
+static void add_pause(const struct fit *t, struct state_file *f) {
+    if (!f->paused) return;
+    f->pause_key = store_pause_key(t);
+    add(f, "store.pause.key", DTYPE_I64, &f->pause_key, 1);
+    add(f, "store.pause", DTYPE_F32, f->pause, store_pause_floats(t));
+}
+
 /* Residual quantiles are measured before a refit and kept through it. */
 static i64 spread_floats(const struct fit *t) { return forecast_quantiles(t->f, t->series->ntarget) + BAND_FACTS; }
 
@@ -144,6 +154,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     if (t->f->spread) add(f, "spread", DTYPE_F32, t->f->spread, spread_floats(t));
     add_residuals(t, f);
     add_reached(t, f);
+    add_pause(t, f);
     add_ends(t, f);
 }
 
@@ -220,6 +231,8 @@ static err hand_over(struct fit *t, const struct train_state *s, struct state_fi
     const bool mine = comm_rank(t->job->use.comm) == 0; /* members that are done stand in its shard */
     if (mine && f->done > 0) ARENA_NEW(a, f->members, f->done * P);
     for (i64 m = 0; mine && m < f->done; m++) memcpy(f->members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
+    f->pause = (f32 *)(uintptr_t)store_paused(t);
+    f->paused = f->pause != NULL;
     ARENA_NEW(a, f->residual, residuals_of(t).floats);
     save_residuals(t, f->residual);
     list(t, &copy, f);
@@ -245,7 +258,7 @@ err forecast_save_state(struct fit *t, const struct train_state *s) {
 
 /* Bytes that this rank copies for a checkpoint with all that the run will hold. */
 err forecast_state_room(struct fit *t, i64 *bytes) {
-    struct state_file f = {.done = t->f->spec.members};
+    struct state_file f = {.done = t->f->spec.members, .paused = store_pause_floats(t) > 0};
     struct train_state none = {0};
     struct ckpt_pieces pieces;
     struct arena a = {0};
@@ -280,6 +293,11 @@ static bool holds(const struct fit *t, const char *name, enum dtype dtype, void 
 static bool has_reached(const struct fit *t) {
     i64 count[REACHED_COUNTS];
     return store_reached(t) && holds_all(t, "store.reached", DTYPE_I64, count, REACHED_COUNTS);
+}
+
+static bool has_pause(const struct fit *t) {
+    i64 key;
+    return store_pause_floats(t) > 0 && holds(t, "store.pause.key", DTYPE_I64, &key) && key == store_pause_key(t);
 }
 
 /* True if the number `name` of the checkpoint is `want`; else warns that `what` is missing, or is `other`. */
@@ -321,6 +339,8 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     f->roundless = !holds(t, "round_end", DTYPE_I64, &s->end);
     f->lossless = !has_residuals(t);
     f->timeless = !has_reached(t);
+    f->paused = has_pause(t);
+    if (f->paused) NEW(f->pause, store_pause_floats(t));
     if (!f->lossless) NEW(f->residual, residuals_of(t).floats);
     if (policy_delay(t->job->use.policy) > 0) TRY(train_state_ahead(s, t->step.engine.store.ntheta));
     if (f->done > 0) NEW(f->members, f->done * t->step.engine.store.ntheta);
@@ -331,6 +351,8 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     if (e >= 0) e = take_members(t, f);
     if (e >= 0 && !f->lossless) load_residuals(t, f->residual);
     if (e >= 0) store_go_on(t);
+    if (e >= 0) e = store_pause_load(t, f->pause);
+    mem_free(f->pause);
     mem_free(f->members);
     mem_free(f->residual);
     TRY(e);

@@ -10,7 +10,8 @@ enum { STORE_DECISIONS = 32, STORE_WHY = 160 };
 enum { REACHED_SET, REACHED_BASE, REACHED_LOCAL, REACHED_LEGS, REACHED_CODEC, REACHED_CHOICE, REACHED_COUNTS };
 enum { CODEC_NOT_JUDGED, CODEC_KEPT, CODEC_OFF };
 struct store_reached {
-    i64 count[REACHED_COUNTS]; /* set: 1; first step of round 0; steps of a ticket; legs that were seen; codec; hash of the options */
+    i64 count[REACHED_COUNTS]; /* set: 1; first step of round 0; steps of a ticket; legs that were seen; codec; hash of the
+                                  options */
     f64 gain[2];               /* of the chooser: best, before */
 };
 

@@ -152,6 +152,7 @@ err store_fresh(struct fit *t) {
     const size_t bytes = sizeof(f32) * (size_t)t->f->net.ntheta;
     for (i32 k = 0; k < r->server->nstate && r->owns_server_state; k++) memset(r->server_state[k], 0, bytes);
     pstore_private_load(r->ps, NULL);
+    TRY(pstore_pause_load(r->ps, NULL));
     r->begun = false;
     r->last_loss = 0;
     r->base = 0;
@@ -337,10 +338,23 @@ static i64 worker_floats(const struct fit *t) {
 
 const i64 *store_private_first(const struct fit *t) { return t->store ? t->store->first : NULL; }
 
-struct store_reached *store_reached(const struct fit *t) { return t->store ? &t->store->record->reached : NULL; }
+struct store_reached *store_reached(const struct fit *t) {
+    return t->store ? &t->store->record->reached : NULL;
+}
 
 void store_go_on(struct fit *t) {
     if (t->store) reached_load(t->store);
+}
+
+i64 store_pause_floats(const struct fit *t) { return t->store ? pstore_pause_floats(t->store->ps) : 0; }
+const f32 *store_paused(const struct fit *t) { return t->store ? pstore_paused(t->store->ps) : NULL; }
+err store_pause_load(struct fit *t, const f32 *from) { return t->store ? pstore_pause_load(t->store->ps, from) : 0; }
+
+i64 store_pause_key(const struct fit *t) {
+    char text[160];
+    const i64 size[] = {t->f->net.ntheta, store_pause_floats(t), store_parts(t), comm_size(t->job->use.comm)};
+    store_spec_text(&t->store->spec, text);
+    return (i64)comm_hash(comm_hash(COMM_HASH, size, sizeof size), text, strlen(text));
 }
 
 i64 store_private(const struct fit *t) {

@@ -39,6 +39,11 @@ bool store_is_local(const struct fit *t); /* the optimiser that the engine holds
 /* What followed the clock, for checkpoints: the same on all ranks; NULL = no store.  go_on: what it holds now is in force. */
 struct store_reached *store_reached(const struct fit *t);
 void store_go_on(struct fit *t);
+/* What a leg that a stop has ended early leaves for the next one (store/store.h): the same on all ranks. */
+i64 store_pause_floats(const struct fit *t); /* 0 = never any */
+i64 store_pause_key(const struct fit *t);    /* equal: it fits */
+const f32 *store_paused(const struct fit *t);
+err store_pause_load(struct fit *t, const f32 *from);
 /* Floats of this rank alone: codecs, optimiser states that are not the engine's, weights of its own. */
 i64 store_private(const struct fit *t);
 const i64 *store_private_first(const struct fit *t); /* [ranks + 1] where those of each rank begin in a vector of all */
