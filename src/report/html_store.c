@@ -31,6 +31,16 @@ static void facts(struct str *b, const struct report_store *s) {
     char text[120];
     str_add(b, "<dl>\n");
     fact(b, "policy", s->policy);
+    if (s->shared) {
+        snprintf(text, sizeof text, "%d, on one vector of weights", s->workers);
+        fact(b, "threads", text);
+        snprintf(text, sizeof text, "%lld", (long long)s->pushes);
+        fact(b, "updates", text);
+        snprintf(text, sizeof text, "%lld not finite", (long long)s->refused);
+        fact(b, "refused gradients", text);
+        str_add(b, "</dl>\n");
+        return;
+    }
     if (s->servers > 0)
         snprintf(text, sizeof text, "%d ranks that only serve", s->servers);
     else
@@ -48,6 +58,8 @@ static void facts(struct str *b, const struct report_store *s) {
     str_add(b, "</dl>\n");
 }
 
+static const char *what(const struct report_store *s) { return s->shared ? "updates" : "pushes"; }
+
 static void label(char text[24], const struct report_store *s, i32 bin) {
     snprintf(text, 24, bin == s->nstale - 1 && bin > 0 ? "%d+" : "%d", bin);
 }
@@ -60,28 +72,32 @@ static void column(struct str *b, const struct report_store *s, i32 bin, f64 wid
     if (s->stale[bin] == 0) return;
     str_addf(b, "<rect class=\"st-f0\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\">", x + wide / 8, bottom - high,
              wide * 3 / 4, high);
-    text_xmlf(b, "<title>%lld pushes, staleness %s</title></rect>\n", (long long)s->stale[bin], text);
+    text_xmlf(b, "<title>%lld %s, staleness %s</title></rect>\n", (long long)s->stale[bin], what(s), text);
 }
 
 static void histogram(struct str *b, const struct report_store *s) {
     const f64 wide = (f64)(WIDTH - LEFT) / s->nstale, bottom = HEIGHT - LOW;
     i64 most = 1;
     for (i32 k = 0; k < s->nstale; k++) most = lmax(most, s->stale[k]);
-    html_text(b, "h3", "", "Staleness of the pushes");
+    html_text(b, "h3", "", s->shared ? "Staleness of the updates" : "Staleness of the pushes");
     str_add(b, "<div class=\"scroll\"><div class=\"wide\">\n");
-    svg_open(b, WIDTH, HEIGHT, "histogram of the staleness of pushes", false);
+    svg_open(b, WIDTH, HEIGHT, s->shared ? "histogram of the staleness of updates" : "histogram of the staleness of pushes",
+             false);
     svg_text(b, LEFT - 8, TOP + 10, "st-t", "end", text_si((f64)most).s);
     svg_text(b, LEFT - 8, bottom, "st-t", "end", "0");
-    svg_text(b, LEFT - 8, (TOP + bottom) / 2 + 8, "st-t", "end", "pushes");
+    svg_text(b, LEFT - 8, (TOP + bottom) / 2 + 8, "st-t", "end", what(s));
     for (i32 k = 0; k < s->nstale; k++) column(b, s, k, wide, (f64)s->stale[k] / (f64)most);
     svg_line(b, "st-ax", LEFT, bottom, WIDTH, bottom);
-    svg_text(b, (LEFT + WIDTH) / 2., HEIGHT - 6, "st-t", "middle", "updates of the server that the worker had not seen");
+    svg_text(b, (LEFT + WIDTH) / 2., HEIGHT - 6, "st-t", "middle",
+             s->shared ? "updates of other threads behind the begin of the gradient"
+                       : "updates of the server that the worker had not seen");
     str_add(b, "</svg>\n</div></div>\n");
 }
 
 void html_store(struct str *b, const struct report_store *s) {
     html_section(b, "store", "Parameter store",
-                 "workers pull weights from servers and push gradients or changes of weights (docs/stores.md)");
+                 s->shared ? "threads of one process update one vector of weights, each by itself (docs/stores.md)"
+                           : "workers pull weights from servers and push gradients or changes of weights (docs/stores.md)");
     facts(b, s);
     if (s->nstale > 0) histogram(b, s);
     if (s->ndecision > 0) {

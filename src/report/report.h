@@ -84,6 +84,7 @@ struct report_slices {
 /* A training through a parameter store. */
 struct report_store {
     const char *policy;        /* "ssp:3, 2 servers, codec bf16" */
+    bool shared;               /* workers are threads that update one vector: pushes are updates, nothing is sent */
     i32 servers, workers;      /* servers: ranks that only serve */
     i64 pushes, refused;       /* refused: not finite */
     i64 messages, sent, whole; /* between ranks: messages, bytes, bytes of the same messages as f32 without a codec */
@@ -122,7 +123,7 @@ struct report {
     const struct report_slices *slices;
     f64 slice_gap;             /* relative difference of the loss to unsliced windows; NaN = unknown */
 
-    const struct report_store *store; /* NULL = ranks trained without one */
+    const struct report_store *store; /* NULL = trained without one */
 
     const char *plan;          /* plan as text */
     i64 nspan;

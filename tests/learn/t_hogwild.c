@@ -6,6 +6,7 @@
 
 #include "api/lists.h"
 #include "api/ranks.h"
+#include "learn/store/account.h"
 #include "session.h"
 
 enum { ROWS = 1200 };
@@ -110,6 +111,26 @@ TEST(threads_reach_the_loss_of_one) {
     near(loss_of("2", "hogwild", NULL), one);
     near(loss_of("4", "hogwild", NULL), one);
     near(loss_of("4", "hogwild:16", NULL), one);
+}
+
+/* For the report. */
+TEST(a_run_keeps_an_account_of_its_updates) {
+    struct heard h = {0};
+    struct forecaster *f;
+    struct session s = begun("2", (const char *[]){"store", "hogwild", NULL});
+    T_OK(fit(&s, 50, &h, NULL, false, &f));
+    const struct store_record *r = f->store;
+    i64 updates = 0;
+    assert_non_null(r);
+    for (i32 k = 0; k < STALE_BINS; k++) updates += r->stale[k];
+    assert_true(r->shared);
+    assert_string_equal(r->name, "hogwild:0");
+    assert_int_equal(r->workers, 2);
+    assert_int_equal(r->pushes, 2 * 50);
+    assert_int_equal(updates, r->pushes);
+    assert_int_equal(r->refused, 0);
+    forecast_free(&f->model);
+    session_end(&s);
 }
 
 TEST(embeddings_reach_the_loss_of_one) {
@@ -221,7 +242,7 @@ TEST(time_slices_are_refused) {
     session_end(&s);
 }
 
-T_MAIN(cmocka_unit_test(threads_reach_the_loss_of_one), cmocka_unit_test(embeddings_reach_the_loss_of_one),
-       cmocka_unit_test(one_thread_is_plain_training), cmocka_unit_test(gradients_that_are_not_finite_are_refused),
+T_MAIN(cmocka_unit_test(threads_reach_the_loss_of_one), cmocka_unit_test(a_run_keeps_an_account_of_its_updates),
+       cmocka_unit_test(embeddings_reach_the_loss_of_one), cmocka_unit_test(one_thread_is_plain_training), cmocka_unit_test(gradients_that_are_not_finite_are_refused),
        cmocka_unit_test(a_run_resumes_where_it_stopped), cmocka_unit_test(what_cannot_be_combined_is_refused),
        cmocka_unit_test(fewer_windows_than_threads_are_refused), cmocka_unit_test(time_slices_are_refused))

@@ -82,6 +82,22 @@ TEST(report_shows_what_a_parameter_store_came_to) {
     str_free(&page);
 }
 
+/* Threads on one vector: no servers, no messages. */
+TEST(report_shows_what_hogwild_came_to) {
+    static const char *const text[] = {"<dt>threads</dt>\n<dd>4, on one vector of weights</dd>", "<dt>updates</dt>\n<dd>208</dd>",
+                                       "<dt>refused gradients</dt>\n<dd>3 not finite</dd>", "160 updates, staleness 1<"};
+    static const char *const absent[] = {"<dt>servers</dt>", "<dt>bytes between ranks</dt>", "workers waited", " pushes"};
+    struct str page = {0};
+    sample_make(&sample, lines);
+    sample.store = (struct report_store){
+        .policy = "hogwild", .shared = true, .workers = 4, .pushes = 208, .refused = 3, .nstale = 16, .stale = sample.stale};
+    T_OK(report_html(&sample.report, &page));
+    for (size_t i = 0; i < COUNT(text); i++)
+        if (!strstr(page.s, text[i])) fail_msg("the page has no \"%s\"", text[i]);
+    for (size_t i = 0; i < COUNT(absent); i++) assert_null(strstr(page.s, absent[i]));
+    str_free(&page);
+}
+
 TEST(report_escapes_what_users_wrote) {
     struct str page = {0};
     T_OK(report_html(sample_make(&sample, lines), &page));
@@ -172,7 +188,7 @@ TEST(report_of_a_hostile_run_is_well_formed) {
 }
 
 T_MAIN(cmocka_unit_test(report_has_every_section_once_and_well_formed),
-       cmocka_unit_test(report_shows_what_a_parameter_store_came_to),
+       cmocka_unit_test(report_shows_what_a_parameter_store_came_to), cmocka_unit_test(report_shows_what_hogwild_came_to),
        cmocka_unit_test(report_escapes_what_users_wrote),
        cmocka_unit_test(report_of_a_hostile_run_is_well_formed), cmocka_unit_test(report_of_nothing_is_still_a_page),
        cmocka_unit_test(report_survives_degenerate_figures), cmocka_unit_test(report_write_replaces_the_file_or_says_why_not),

@@ -215,6 +215,7 @@ static err fill_store(struct page *p) {
     ARENA_NEW(p->a, out, 1);
     ARENA_NEW(p->a, decision, STORE_DECISIONS);
     *out = (struct report_store){.policy = s->name,
+                                 .shared = s->shared,
                                  .servers = s->servers,
                                  .workers = s->workers,
                                  .pushes = s->pushes,

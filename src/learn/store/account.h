@@ -17,6 +17,7 @@ struct store_reached {
 
 struct store_record {
     char name[160]; /* "ssp:3, 2 servers, codec bf16" */
+    bool shared;    /* hogwild: workers are threads, a push is an update of the common weights */
     i32 servers, workers;
     i64 pushes, refused, sent, whole, messages, stale[STALE_BINS];
     f64 waited, worked; /* seconds of all workers */

@@ -2,9 +2,11 @@
 #include "learn/store/hogwild.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "learn/store/account.h"
 #include "store/shared.h"
 
 /* Padded: a worker counts on cache lines of its own. */
@@ -17,6 +19,7 @@ struct hogwild_worker {
     struct pool *pool;    /* of one thread: the worker's own */
     i64 updates, refused; /* of the leg, as is what follows */
     f64 stale, loss, seconds;
+    i64 bin[STALE_BINS]; /* updates by staleness */
     err e;
     struct err_record why;
 };
@@ -33,6 +36,7 @@ struct hogwild {
     i64 last;                      /* ticket that ends the leg */
     _Alignas(64) _Atomic i64 next; /* ticket */
     _Atomic bool ends;             /* a worker failed: nobody takes another ticket */
+    struct store_record *record;   /* of the forecaster, for the report */
     /* account of the training */
     _Alignas(64) i64 updates, refused;
     f64 stale;
@@ -113,6 +117,11 @@ static err new_shared(struct fit *t, struct hogwild *h) {
 err hogwild_prepare(struct fit *t) {
     struct hogwild *h = t->hogwild;
     if (!h) return 0;
+    if (!t->f->store) NEW(t->f->store, 1);
+    h->record = t->f->store;
+    h->record->shared = true;
+    h->record->workers = h->n;
+    store_spec_text(&t->job->use.store, h->record->name);
     for (i32 w = 0; w < h->n; w++) h->worker[w].h = h;
     h->worker[0].exec = t->step.engine.exec;
     h->worker[0].batch = &t->step.batch;
@@ -167,7 +176,9 @@ static void update(struct hogwild_worker *w, i64 step, i64 seen, const struct ex
     struct shared_push p = {.grad = step_grad(w->exec), .mark = step_marks(w->exec), .hyper = j->hyper};
     p.hyper.lr = (f32)(train_rate(j, w->h->state, step) / w->h->n);
     p.hyper.grad_scale = (f32)optim_clip(j->clip, r->norm);
-    w->stale += (f64)(shared_update(w->h->shared, (i32)(w - w->h->worker), &p) - seen);
+    const i64 late = shared_update(w->h->shared, (i32)(w - w->h->worker), &p) - seen;
+    w->stale += (f64)late;
+    w->bin[lmax(0, lmin(STALE_BINS - 1, late))]++;
     w->loss += r->loss;
     w->updates++;
 }
@@ -220,6 +231,7 @@ static void begin_worker(const struct fit *t, struct hogwild_worker *w) {
     const struct batcher *from = &t->step.batch;
     w->updates = w->refused = 0;
     w->stale = w->loss = w->seconds = 0;
+    memset(w->bin, 0, sizeof w->bin);
     w->e = 0;
     if (w->batch == from) return;
     w->batch->set = from->set;
@@ -248,7 +260,10 @@ static err add_up(struct hogwild *h, struct leg *sum) {
         sum->loss += w->loss;
         sum->seconds += w->seconds;
         h->stale += w->stale;
+        for (i32 b = 0; b < STALE_BINS; b++) h->record->stale[b] += w->bin[b];
     }
+    h->record->pushes += sum->updates;
+    h->record->refused += sum->refused;
     h->updates += sum->updates;
     h->refused += sum->refused;
     return 0;

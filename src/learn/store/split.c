@@ -40,7 +40,7 @@ err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use) {
     if (windows < parts)
         return FAIL_AT(E106, "--store",
                        t->hogwild ? "fewer --threads   or   a larger --batch" : "fewer ranks   or   a larger --batch",
-                       "a step has %d windows for %d workers", windows, parts);
+                       "a step has %d window%s for %d workers", windows, windows == 1 ? "" : "s", parts);
     if (windows % parts)
         event_note(t->job->use.events, EVENT_WARNING, "a step takes %d windows in place of %d: %d for each of %d workers",
                    windows / parts * parts, windows, windows / parts, parts);

@@ -17,7 +17,6 @@ static const struct store_policy *const list[] = {
 #undef STORE
 };
 
-
 const struct store_policy *store_policy_find(const char *name) {
     for (size_t i = 0; i < COUNT(list); i++)
         if (strcmp(list[i]->name, name) == 0) return list[i];
@@ -37,10 +36,12 @@ static err unknown(const char *text) {
 }
 
 static err bad_number(const struct store_policy *p, const char *text) {
-    char fix[60];
+    char fix[60], least[32], most[32];
     snprintf(fix, sizeof fix, "--store %s:%g", p->name, p->usual);
-    return FAIL_AT(E103, "--store", fix, "\"%.60s\": the %s behind the colon must be from %g to %g", text, p->number, p->least,
-                   p->most);
+    str_from_f64(least, p->least);
+    str_from_f64(most, p->most);
+    return FAIL_AT(E103, "--store", fix, "\"%.60s\": the %s behind the colon must be from %s to %s", text, p->number, least,
+                   most);
 }
 
 err store_policy_parse(const char *text, struct store_choice *out) {
