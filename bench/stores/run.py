@@ -49,10 +49,11 @@ def main():
     for name in args.part or PARTS:
         args.now = name
         text = PARTS[name][1](args).strip("\n") + "\n"
-        old = re.split(r"(?m)^(?=## )", out.read_text() if out.exists() else "")  # other parts may have been written meanwhile
+        before, mark, picture = (out.read_text() if out.exists() else "").partition("<!-- begin policies -->")  # of picture.py
+        old = re.split(r"(?m)^(?=## )", before)  # other parts may have been written meanwhile
         sections = {s.partition("\n")[0]: s for s in old if s.startswith("## ")}
         sections[PARTS[name][0]] = text
-        out.write_text("\n".join([HEAD, *(sections[h].strip("\n") + "\n" for h, _ in PARTS.values() if h in sections)]))
+        out.write_text("\n".join([HEAD, *(sections[h].strip("\n") + "\n" for h, _ in PARTS.values() if h in sections), mark + picture]))
         say(text)
 
 
