@@ -1,7 +1,10 @@
-/* topk.c - the largest share of the values, with error feedback; for gradients deep gradient compression (Lin et al., ICLR 2018):
- * 1 % is 100 times fewer bytes.
+/* topk.c - the largest share of the values, with error feedback; for gradients the momentum correction of deep gradient
+ * compression (Lin et al., ICLR 2018): 1 % is 100 times fewer bytes.
  *
- *     u = 0.9 u + g;  v += u;  send the largest |v|;  there v -= v', u = 0          (weight changes: v += g)
+ *     u = 0.9 u + g;  v += u;  send the largest |v|;  there v -= v'                 (weight changes: v += g)
+ *
+ * Momentum goes on where a value was sent.  To clear it there (u = 0, "momentum factor masking") is for many stale workers: it
+ * takes up to nine tenths of the step from values that are sent often (bench/results/stores.md).
  *
  *     64 Ki values:  count u32 | count x { position u16, value bf16 }, positions ascending
  *
@@ -94,8 +97,9 @@ static u32 send(const struct sender *s, i64 *ties, i64 found, const u32 *list, u
         put16(out + bytes, (u16)k);
         put16(out + bytes + 2, h);
         bytes += 4;
-        s->v[k] = (h & 0x7fff) < 0x7f80 ? s->v[k] - of_bf16(h) : 0;
-        if (s->u) s->u[k] = 0;
+        const bool finite = (h & 0x7fff) < 0x7f80;
+        s->v[k] = finite ? s->v[k] - of_bf16(h) : 0;
+        if (s->u && !finite) s->u[k] = 0;
     }
     put32(out, (bytes - 4) / 4);
     return bytes;

@@ -206,7 +206,7 @@ static int by_size(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Deep gradient compression as it is written, with sorting; a tie goes to the smaller index. */
+/* Deep gradient compression as it is written, without momentum factor masking, with sorting; a tie goes to the smaller index. */
 static void dgc(i64 n, i64 k, bool gradient, const f32 *g, f32 *u, f32 *v, f32 *sent) {
     f32 *sorted = malloc((size_t)n * 4);
     assert_non_null(sorted);
@@ -228,7 +228,6 @@ static void dgc(i64 n, i64 k, bool gradient, const f32 *g, f32 *u, f32 *v, f32 *
         bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
         memcpy(&sent[i], &bits, 4);
         v[i] -= sent[i];
-        u[i] = 0;
     }
     free(sorted);
 }
@@ -505,7 +504,7 @@ static u64 hash(u64 h, const unsigned char *p, u32 n) {
 /* Recorded once; every instruction set, compiler and machine gives these bytes. */
 TEST(packets_are_the_same_everywhere) {
     static const u64 want[COUNT(every)] = {0xb0ece1674500dc25, 0x288d756e4310cf21, 0x05f82159b7f7a271, 0x74220db6a07ebaa8,
-                                           0x40abefc2bc466cb8, 0x1d76c61fe29f90a0, 0x993526980f979ac6, 0x339898d33bf785e3,
+                                           0x40abefc2bc466cb8, 0x893d307c6d4c2102, 0xce5f33fc0aa90c3c, 0x339898d33bf785e3,
                                            0x109a70492256b2c1, 0xcc46e44d6922ff56};
     static f32 v[TOTAL];
     bool same = true;
