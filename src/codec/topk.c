@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-enum { WARM_UP = 64, BINS = 1 << 11, SAMPLE = 61 };
+enum { WARM_UP = 48, BINS = 1 << 11, SAMPLE = 61 };
 #define MOMENTUM 0.9f
 #define FIRST_SHARE 0.25
 
