@@ -243,6 +243,7 @@ TEST(time_slices_are_refused) {
 }
 
 T_MAIN(cmocka_unit_test(threads_reach_the_loss_of_one), cmocka_unit_test(a_run_keeps_an_account_of_its_updates),
-       cmocka_unit_test(embeddings_reach_the_loss_of_one), cmocka_unit_test(one_thread_is_plain_training), cmocka_unit_test(gradients_that_are_not_finite_are_refused),
-       cmocka_unit_test(a_run_resumes_where_it_stopped), cmocka_unit_test(what_cannot_be_combined_is_refused),
-       cmocka_unit_test(fewer_windows_than_threads_are_refused), cmocka_unit_test(time_slices_are_refused))
+       cmocka_unit_test(embeddings_reach_the_loss_of_one), cmocka_unit_test(one_thread_is_plain_training),
+       cmocka_unit_test(gradients_that_are_not_finite_are_refused), cmocka_unit_test(a_run_resumes_where_it_stopped),
+       cmocka_unit_test(what_cannot_be_combined_is_refused), cmocka_unit_test(fewer_windows_than_threads_are_refused),
+       cmocka_unit_test(time_slices_are_refused))

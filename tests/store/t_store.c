@@ -90,8 +90,8 @@ TEST(tickets_go_to_whoever_is_free) {
     workers_free(&set, w);
 }
 
-/* Bounded: no worker is more than s rounds ahead.  Of two workers one makes at most 2 s + 1 updates while the other holds a ticket,
- * and one more by the ticket of an earlier round that it held when the other pulled. */
+/* Bounded: no worker is more than s rounds ahead.  Of two workers one makes at most 2 s + 1 updates while the other holds a
+ * ticket, and one more by the ticket of an earlier round that it held when the other pulled. */
 TEST(staleness_is_bounded) {
     for (i32 s = 1; s <= 3; s++) {
         char store[20];
