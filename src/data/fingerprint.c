@@ -150,7 +150,7 @@ static err spans(const struct series *s, struct fingerprint *f) {
 
 err fingerprint_make(const struct series *s, const struct split *p, struct fingerprint *out) {
     const i64 columns = (s->time != NULL) + s->ncol + s->ncat;
-    *out = (struct fingerprint){.rows = s->nrow, .step = FINGERPRINT_ROWS, .split = *p};
+    *out = (struct fingerprint){.rows = s->nrow, .step = 1, .split = *p};
     while (out->step < s->nrow && columns * all_blocks(out) > FINGERPRINT_BLOCKS) out->step *= 2;
     out->nblock = all_blocks(out);
     err e = fingerprint_columns(s, out);

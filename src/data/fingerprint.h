@@ -5,7 +5,7 @@
  *     block                   a block ends at the end of its part
  *
  * A block has a hash of its values and missing marks, so a difference is located to the lines of a block without a copy of the
- * data. Blocks have 16 rows, or as many more as keep their number small. Hashes are those of an unscaled series, before
+ * data. Blocks have one row, or as many more as keep their number small. Hashes are those of an unscaled series, before
  * series_scale, with the words of categories, not their codes. */
 #ifndef STRETTO_DATA_FINGERPRINT_H
 #define STRETTO_DATA_FINGERPRINT_H
@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "data/series.h"
 
-enum { FINGERPRINT_ROWS = 16, FINGERPRINT_BLOCKS = 1 << 15, FINGERPRINT_PARTS = 4 };
+enum { FINGERPRINT_BLOCKS = 1 << 15, FINGERPRINT_PARTS = 4 }; /* blocks: of all columns together */
 
 struct print_block {
     u64 hash;
@@ -27,7 +27,7 @@ struct print_column {
 };
 
 struct fingerprint {
-    i64 rows, step;      /* step: rows of a block, FINGERPRINT_ROWS times a power of two */
+    i64 rows, step;      /* step: rows of a block, a power of two */
     i64 nblock;          /* of a column */
     struct split split;
     i32 ncolumn;

@@ -91,10 +91,27 @@ static void lines_text(const struct series *s, i64 lo, i64 hi, i64 *first, char 
     else if (*first) snprintf(text, 64, "lines %lld to %lld", (long long)*first, (long long)last);
 }
 
+static void cell_text(const struct print_block *b, char text[32]) {
+    if (b->missing) snprintf(text, 32, "missing");
+    else snprintf(text, 32, "%.9g", b->mean);
+}
+
+/* What a block of one cell was, and what it is. */
+static void add_cell(const struct print_block *a, const struct print_block *b, char *text, size_t size) {
+    char was[32], is[32];
+    cell_text(a, was);
+    cell_text(b, is);
+    snprintf(text, size, ": %s, now %s", was, is);
+}
+
 /* What the block was, and what it is. */
 static void add_values(const struct comparison *c, i32 column, i64 block, struct print_range r, char *text, size_t size) {
     const struct print_block *a = &c->was->column[column].block[block], *b = &c->now.column[column].block[block];
     const char *role = c->was->column[column].role;
+    if (r.hi == r.lo + 1 && strcmp(role, "time") != 0 && strcmp(role, "category") != 0) {
+        add_cell(a, b, text, size);
+        return;
+    }
     char label[32];
     row_label(c->s, r.lo, label);
     const bool begins = block == 0 || fingerprint_range(c->was, block - 1).part != r.part; /* the part */
@@ -109,15 +126,18 @@ static void add_values(const struct comparison *c, i32 column, i64 block, struct
 
 static void block_text(const struct comparison *c, i32 column, i64 block) {
     const struct print_range r = fingerprint_range(c->was, block);
-    char what[120] = "the times", lines[64] = "", span[72] = "", values[200] = "";
-    if (strcmp(c->was->column[column].role, "time") != 0)
-        snprintf(what, sizeof what, "the values of column \"%.80s\"", c->was->column[column].name);
+    const bool one = r.hi == r.lo + 1;
+    char what[120], lines[64] = "", span[72] = "", values[200] = "";
+    if (strcmp(c->was->column[column].role, "time") == 0) snprintf(what, sizeof what, "the time%s", one ? "" : "s");
+    else snprintf(what, sizeof what, "the value%s of column \"%.80s\"", one ? "" : "s", c->was->column[column].name);
     lines_text(c->s, r.lo, r.hi, &c->out->line, lines);
+    if (!*lines && one) snprintf(lines, sizeof lines, "row %lld", (long long)r.lo);
     if (!*lines) snprintf(lines, sizeof lines, "rows %lld to %lld", (long long)r.lo, (long long)r.hi - 1);
-    if (c->s->time) span_label(c->s, r.lo, r.hi, span);
+    if (c->s->time && one) row_label(c->s, r.lo, span);
+    else if (c->s->time) span_label(c->s, r.lo, r.hi, span);
     add_values(c, column, block, r, values, sizeof values);
-    snprintf(c->out->text, sizeof c->out->text, "%s are not as they were when the run began, in %s (%s%s%s part)%s", what, lines,
-             span, *span ? ", " : "", fingerprint_part(r.part), values);
+    snprintf(c->out->text, sizeof c->out->text, "%s %s when the run began, in %s (%s%s%s part)%s", what,
+             one ? "is not as it was" : "are not as they were", lines, span, *span ? ", " : "", fingerprint_part(r.part), values);
 }
 
 /* The first block of rows with a difference: its part, or NO_PART; with `name` it becomes the text. */

@@ -89,9 +89,10 @@ static err fit(const struct session *s, i64 steps, struct heard *h, const char *
     return e;
 }
 
-/* Of what one thread reaches; a short training is too far from the end to say. */
+/* Of what one thread reaches, give or take what the order of updates changes from run to run (untrained: 1.3 times as much); a
+ * short training is too far from the end to say. */
 static void near(f64 loss, f64 one) {
-    if (loss > (t_few() ? 1.5 : 1.05) * one) fail_msg("the loss is %g, that of one thread %g", loss, one);
+    if (loss > (t_few() ? 1.5 : 1.15) * one) fail_msg("the loss is %g, that of one thread %g", loss, one);
 }
 
 static f64 loss_of(const char *threads, const char *store, const char *const *more) {
