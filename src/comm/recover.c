@@ -16,7 +16,7 @@
 #include "base/mem.h"
 
 #define CHECK_S 1e-3
-enum { SLEEP_NS = 20000 };
+enum { SLEEP_NS = 20000, KILLS = 5 };
 
 static bool equal(const struct rank_set *a, const struct rank_set *b) { return memcmp(a, b, sizeof *a) == 0; }
 
@@ -39,6 +39,7 @@ err recovery_new(const struct transport *t, void *self, const struct comm_rank_i
     err e = mem_new((void **)&h->member, n, sizeof *h->member);
     if (e >= 0) e = mem_new((void **)&h->fd, n, sizeof *h->fd);
     if (e >= 0) e = mem_new((void **)&h->reported, n, sizeof *h->reported);
+    if (e >= 0) e = mem_new((void **)&h->kills, n, sizeof *h->kills);
     if (e < 0) {
         h->n = 0;
         recovery_free(h);
@@ -55,6 +56,7 @@ void recovery_free(struct recovery *h) {
     for (i32 k = 0; k < h->n; k++)
         if (h->fd[k] >= 0) close(h->fd[k]);
     mem_free(h->reported);
+    mem_free(h->kills);
     mem_free(h->fd);
     mem_free(h->member);
     mem_free(h);
@@ -79,12 +81,17 @@ static bool is_stopped(i32 pid) {
     return end && end[1] == ' ' && end[2] == 'T';
 }
 
+/* Ends the stopped process of a rank, which then may take a while to die: as many deadlines as KILLS. */
+static bool end_stopped(struct recovery *h, i32 k) {
+    if (!is_stopped(h->member[k].pid) && !h->kills[k]) return false;
+    const bool sent = syscall(SYS_pidfd_send_signal, h->fd[k], SIGKILL, NULL, 0) == 0 || errno == ESRCH;
+    return sent && h->kills[k]++ < KILLS;
+}
+
 bool recovery_end_stopped(struct recovery *h) {
     bool any = false;
-    for (i32 k = 0; k < h->n; k++) {
-        if (h->fd[k] < 0 || rank_set_has(&h->dead, k) || !is_stopped(h->member[k].pid)) continue;
-        any |= syscall(SYS_pidfd_send_signal, h->fd[k], SIGKILL, NULL, 0) == 0;
-    }
+    for (i32 k = 0; k < h->n; k++)
+        if (h->fd[k] >= 0 && !rank_set_has(&h->dead, k)) any |= end_stopped(h, k);
     return any;
 }
 

@@ -22,6 +22,7 @@ struct recovery {
     int *fd;                    /* [n] pidfd of the process, -1 = on another host or in this process */
     struct rank_set dead, announced, *reported; /* known to this rank; last sent to the others; [n] last received from each */
     struct rank_set excluded;             /* dead ranks of earlier recoveries */
+    i32 *kills;                 /* [n] deadlines at which recovery_end_stopped has killed the process */
     f64 checked;
     _Atomic bool died;          /* a rank has died since the last recovery */
 };
@@ -30,7 +31,7 @@ err recovery_new(const struct transport *t, void *self, const struct comm_rank_i
                  struct recovery **out);
 void recovery_free(struct recovery *h); /* NULL is allowed */
 bool recovery_poll(struct recovery *h); /* true if a rank has died; checks about once per millisecond */
-/* Kills the ranks of this host that a signal has stopped; true if there were any. */
+/* Kills the ranks of this host that a signal has stopped; true if there were any, or those of an earlier call are still dying. */
 bool recovery_end_stopped(struct recovery *h);
 err recovery_fail(struct recovery *h);  /* returns E801 with the names of the dead */
 /* Waits until all survivors report the same set of dead ranks. left[*n]: the survivors in order, including this rank; the

@@ -45,6 +45,8 @@ class Heal(Launched):
             return {}
 
     def begin(self, n, *options, data=AIR):
+        if os.path.exists(self.path("m.model")):
+            os.unlink(self.path("m.model"))
         command = [*LAUNCHERS["openmpi"], "--enable-recovery", *self.launched("openmpi", n, "train", data, *options, "--heal", "-o",
                                                                             "m.model")[len(LAUNCHERS["openmpi"]):]]
         child = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
