@@ -191,7 +191,8 @@ class Ranks(Launched):
             f.write("1961-01,450\n")
         r = self.mpi(flavour, 3, "resume", "cut.model.run", "--quiet", status=None)
         self.assertEqual(set(re.findall(r"error\[(E\d+)\]", r.err)), {"E215"}, r.err)
-        self.assertEqual(r.status, 3, r.err)
+        # MPICH's launcher kills the ranks that end after the first one, and may then report their signal
+        self.assertIn(r.status, (3, 9) if flavour == "mpich" else (3,), r.err)
         r = self.mpi(flavour, 3, "resume", "cut.model.run", "--data-changed", "--time-limit", "0.2s", "--quiet", status=76)
         self.assertEqual(r.err.count("rows behind the test part are not used"), 1, r.err)
 
