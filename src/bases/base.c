@@ -67,8 +67,7 @@ static void add_arguments(const struct base *b, const struct base_part *p, struc
     char number[32];
     str_from_f64(number, p->kind == BASE_RIDGE ? b->ridge->penalty : p->alpha);
     const bool season = kinds[p->kind].season, alpha = kinds[p->kind].alpha;
-    if (p->kind == BASE_RIDGE)
-        add_ridge(b->ridge, number, out);
+    if (p->kind == BASE_RIDGE) add_ridge(b->ridge, number, out);
     if (season && alpha) str_addf(out, "(%d,%s)", p->season, number);
     if (season && !alpha) str_addf(out, "(%d)", p->season);
     if (!season && alpha) str_addf(out, "(%s)", number);
@@ -187,7 +186,6 @@ static err read_ridge(struct base *b, const struct part_text *p, const f32 *w, i
     if (!*ok) return 0;
     const i32 H = r.H;
     TRY(ridge_new(&r, &b->ridge));
-    b->ridge->penalty = r.penalty;
     for (i32 i = 0; i < ridge_rows(b->ridge); i++)
         memcpy(b->ridge->w + (i64)i * b->ridge->Hp, w + (i64)i * H, (size_t)H * sizeof *w);
     return 0;

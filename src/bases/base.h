@@ -140,7 +140,7 @@ err base_mix(const struct series *s, const struct base_spec *spec, struct mix *t
 
 /* --- private to this folder --- */
 f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 if there is none */
-err ridge_new(const struct ridge *shape, struct ridge **out); /* L, H, constant, calendar and ahead of the shape; E1 */
+err ridge_new(const struct ridge *shape, struct ridge **out); /* the shape with room for w; sets Hp; E1 */
 i32 ridge_rows(const struct ridge *r);               /* rows of w */
 void calendar_marks(i64 time, i32 mark[3]);          /* rows (from 0) of hour, weekday and month among the calendar rows */
 

@@ -45,8 +45,6 @@ err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, s
     return 0;
 }
 
-#define YEARS_S (2 * 365 * 86400LL)
-
 static bool allows(enum inputs inputs, bool has) { return inputs == INPUTS_TRIED || has == (inputs == INPUTS_ALWAYS); }
 
 /* The sets of inputs to try: first the smallest one, last the one with all inputs of the others. */
@@ -61,10 +59,12 @@ static void choose_sets(struct chain *c, const struct base_spec *p) {
     }
 }
 
+#define YEARS_S (2 * 365 * 86400LL)
+
 /* A month that training has seen in one year only cannot be told from a trend. */
 static i32 marks_of(const struct series *s, const struct base_spec *p) {
     const i64 rows = p->train > 0 ? p->train : s->nrow;
-    return s->time && s->time[rows - 1] - s->time[0] < YEARS_S ? 2 : 3;
+    return s->time[rows - 1] - s->time[0] < YEARS_S ? 2 : 3;
 }
 
 static err chain_init(struct chain *c, const struct series *s, const struct base_spec *p) {
@@ -73,11 +73,11 @@ static err chain_init(struct chain *c, const struct series *s, const struct base
     TRY(windows_init(a, s, p->ncol, L, H, &c->w));
     choose_sets(c, p);
     const struct input_set *last = &c->set[c->nset - 1]; /* has all inputs that any set has */
-    const i32 X = last->ahead ? ahead_count(&c->w.ahead, H) : 0, K = L - 1 + (last->calendar ? RIDGE_CALENDAR : 0) + X;
+    const i32 X = last->ahead ? ahead_count(&c->w.ahead, H) : 0, marks = last->calendar ? marks_of(s, p) : 0;
+    TRY(moments_init(a, L, H, marks, X, &c->past));
+    TRY(moments_init(a, L, H, marks, X, &c->fold));
+    const i32 K = moments_inputs(&c->past, *last);
     c->step = K > INPUTS_MANY ? 2 : 1;
-    TRY(moments_init(a, L, H, last->calendar, X, &c->past));
-    TRY(moments_init(a, L, H, last->calendar, X, &c->fold));
-    c->past.marks = c->fold.marks = marks_of(s, p);
     TRY(system_init(a, K, N, stride, &c->fit));
     TRY(system_init(a, K, N, stride, &c->test));
     return solution_init(a, K, N, &c->x);
@@ -87,10 +87,8 @@ err chain_new(const struct series *s, const struct base_spec *spec, struct chain
     struct chain *c;
     NEW(c, 1);
     const err e = chain_init(c, s, spec);
-    if (e < 0)
-        chain_free(c);
-    else
-        *out = c;
+    if (e < 0) chain_free(c);
+    else *out = c;
     return e;
 }
 
@@ -126,13 +124,9 @@ err chain_ridge(const struct chain *c, f64 penalty, struct ridge **out) {
 /* Of one solution. */
 static f64 solve_cost(f64 K, f64 N) { return K * K * (K / 3.0 + 2.0 * N); }
 
-static f64 inputs_of(const struct chain *c, struct input_set set) {
-    return c->w.L - 1 + (set.calendar ? c->past.C : 0) + (set.ahead ? c->past.X : 0);
-}
-
 f64 chain_cost(const struct chain *c, i32 folds) {
     f64 solve = 0;
-    for (i32 k = 0; k < c->nset; k++) solve += solve_cost(inputs_of(c, c->set[k]), c->fit.N);
+    for (i32 k = 0; k < c->nset; k++) solve += solve_cost(moments_inputs(&c->past, c->set[k]), c->fit.N);
     return folds * ceil_div(PENALTIES, c->step) * solve + take_cost(&c->past, c->w.nrow) * c->w.ncol;
 }
 

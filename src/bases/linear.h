@@ -31,8 +31,8 @@ void ahead_take(const struct ahead_inputs *a, const struct series *s, i64 origin
  *   Neighbouring windows overlap: G[i+1][j+1] = G[i][j] + (one product at the end) - (one at the start), so only the first row is
  *   summed over the rows of the series. Calendar inputs are one-hot, so their products are sums of the windows with that mark. */
 struct moments {
+    i32 marks;      /* of a window: 3, 2 = without its month, whose weights are then 0, or 0 = no calendar */
     i32 L, H, C, X; /* C calendar rows, 0 or RIDGE_CALENDAR; X inputs from columns known ahead; extras: C + X */
-    i32 marks;      /* of a window: 3, or 2 = without its month, whose weights are then 0 */
     i64 n;          /* windows */
     i64 size;       /* numbers in G, D, S, M, N and SX, which follow each other in memory */
     f64 *G;         /* [L][L+H], entries j >= i only */
@@ -47,7 +47,7 @@ struct moments {
 };
 enum { MOMENTS_BLOCK = 64 };
 struct windows;
-err moments_init(struct arena *a, i32 L, i32 H, bool calendar, i32 X, struct moments *m);
+err moments_init(struct arena *a, i32 L, i32 H, i32 marks, i32 X, struct moments *m);
 void moments_clear(struct moments *m);
 /* Adds the windows of a column with origins in [a, b), all of which count. */
 void moments_take(struct moments *m, const struct windows *w, i32 col, i64 a, i64 b);
@@ -58,9 +58,10 @@ f64 mark_scale(i32 c); /* calendar row c of w belongs to an input of this size *
 struct input_set {
     bool constant, calendar, ahead;
 };
+i32 moments_inputs(const struct moments *m, struct input_set set); /* a constant is none of them */
 
 /* Normal equations of inputs u = (window - last, marks, known ahead) and targets v = future - last, every `stride`-th step only:
- * K = L - 1 + extras inputs, N targets. */
+ * K = moments_inputs, N targets. */
 struct system {
     i32 K, N, stride;
     bool constant;

@@ -9,10 +9,10 @@
 
 #include "bases/linear.h"
 
-err moments_init(struct arena *a, i32 L, i32 H, bool calendar, i32 X, struct moments *m) {
-    const i32 C = calendar ? RIDGE_CALENDAR : 0;
+err moments_init(struct arena *a, i32 L, i32 H, i32 marks, i32 X, struct moments *m) {
+    const i32 C = marks > 0 ? RIDGE_CALENDAR : 0;
     const i64 width = (i64)L + H, E = C + X;
-    *m = (struct moments){.L = L, .H = H, .C = C, .X = X, .marks = 3, .size = (L + 2 + E) * width + E * E + X};
+    *m = (struct moments){.L = L, .H = H, .C = C, .X = X, .marks = marks, .size = (L + 2 + E) * width + E * E + X};
     ARENA_NEW(a, m->row, width);
     ARENA_NEW(a, m->block, 2 * MOMENTS_BLOCK * (i64)X);
     ARENA_NEW(a, m->input, X);
@@ -95,6 +95,10 @@ void moments_take(struct moments *m, const struct windows *w, i32 col, i64 a, i6
     if (m->X) take_ahead(m, w, z, a, b);
 }
 
+i32 moments_inputs(const struct moments *m, struct input_set set) {
+    return m->L - 1 + (set.calendar ? m->C : 0) + (set.ahead ? m->X : 0);
+}
+
 /* --- normal equations --- */
 
 err system_init(struct arena *a, i32 K, i32 N, i32 stride, struct system *q) {
@@ -131,7 +135,7 @@ static void system_extras(struct system *q, const struct moments *m, i32 e0, i32
 void system_from(struct system *q, const struct moments *m, struct input_set set) {
     const i32 L = m->L, p = L - 1, width = L + m->H, e0 = set.calendar ? 0 : m->C, e1 = m->C + (set.ahead ? m->X : 0);
     const f64 *G = m->G, *last = G + (i64)p * width, square = last[p];
-    q->K = p + e1 - e0;
+    q->K = moments_inputs(m, set);
     q->constant = set.constant;
     q->n = m->n;
     q->VV = 0;
@@ -218,20 +222,16 @@ err ridge_from(const struct moments *m, struct input_set set, const struct ahead
     struct system q;
     struct solution x;
     const struct ridge shape = {.L = m->L, .H = m->H, .constant = set.constant, .calendar = set.calendar,
-                                .ahead = set.ahead ? *ahead : (struct ahead_inputs){0}};
-    const i32 most = m->L - 1 + m->C + m->X;
-    err e = system_init(&memory, most, m->H, 1, &q);
-    if (e >= 0) e = solution_init(&memory, most, m->H, &x);
+                                .ahead = set.ahead ? *ahead : (struct ahead_inputs){0}, .penalty = penalty, .windows = m->n};
+    const i32 K = moments_inputs(m, set);
+    err e = system_init(&memory, K, m->H, 1, &q);
+    if (e >= 0) e = solution_init(&memory, K, m->H, &x);
     if (e >= 0) {
         system_from(&q, m, set);
         e = ridge_solve(&q, penalty, &x);
     }
     if (e >= 0) e = ridge_new(&shape, out);
-    if (e >= 0) {
-        ridge_fill(&x, *out);
-        (*out)->penalty = penalty;
-        (*out)->windows = m->n;
-    }
+    if (e >= 0) ridge_fill(&x, *out);
     arena_free(&memory);
     return e;
 }

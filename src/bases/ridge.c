@@ -15,8 +15,8 @@ i32 ridge_rows(const struct ridge *r) { return ahead_row(r) + ahead_count(&r->ah
 
 err ridge_new(const struct ridge *shape, struct ridge **out) {
     if (shape->L < 2 || shape->H < 1) return FAIL(E1, "ridge: %d lags, %d steps", shape->L, shape->H);
-    const struct ridge r = {.L = shape->L, .H = shape->H, .Hp = round_up(shape->H, LANES), .constant = shape->constant,
-                            .calendar = shape->calendar, .ahead = shape->ahead};
+    struct ridge r = *shape;
+    r.Hp = round_up(r.H, LANES);
     *out = mem_alloc(sizeof r + (size_t)ridge_rows(&r) * (size_t)r.Hp * sizeof(f32));
     if (!*out) return -E601;
     **out = r;
