@@ -27,38 +27,35 @@ static void bytes_fact(struct str *b, const struct report_store *s) {
     text_xmlf(b, "%s%s</dd>\n", text, more);
 }
 
-static void facts(struct str *b, const struct report_store *s) {
+static const char *what(const struct report_store *s) { return s->shared ? "updates" : "pushes"; }
+
+static void servers_fact(struct str *b, const struct report_store *s) {
     char text[120];
-    str_add(b, "<dl>\n");
-    fact(b, "policy", s->policy);
-    if (s->shared) {
-        snprintf(text, sizeof text, "%d, on one vector of weights", s->workers);
-        fact(b, "threads", text);
-        snprintf(text, sizeof text, "%lld", (long long)s->pushes);
-        fact(b, "updates", text);
-        snprintf(text, sizeof text, "%lld not finite", (long long)s->refused);
-        fact(b, "refused gradients", text);
-        str_add(b, "</dl>\n");
-        return;
-    }
     if (s->servers > 0)
         snprintf(text, sizeof text, "%d ranks that only serve", s->servers);
     else
         snprintf(text, sizeof text, "beside the workers, a shard of the weights on each rank");
     fact(b, "servers", text);
-    snprintf(text, sizeof text, "%d", s->workers);
-    fact(b, "workers", text);
-    snprintf(text, sizeof text, "%lld", (long long)s->pushes);
-    fact(b, "pushes", text);
-    snprintf(text, sizeof text, "%lld not finite", (long long)s->refused);
-    fact(b, "refused pushes", text);
-    bytes_fact(b, s);
-    snprintf(text, sizeof text, "%s %% of their time", text_fixed(100 * s->waited, 1).s);
-    fact(b, "workers waited", text);
-    str_add(b, "</dl>\n");
 }
 
-static const char *what(const struct report_store *s) { return s->shared ? "updates" : "pushes"; }
+static void facts(struct str *b, const struct report_store *s) {
+    char text[120];
+    str_add(b, "<dl>\n");
+    fact(b, "policy", s->policy);
+    if (!s->shared) servers_fact(b, s);
+    snprintf(text, sizeof text, "%d%s", s->workers, s->shared ? ", on one vector of weights" : "");
+    fact(b, s->shared ? "threads" : "workers", text);
+    snprintf(text, sizeof text, "%lld", (long long)s->pushes);
+    fact(b, what(s), text);
+    snprintf(text, sizeof text, "%lld not finite", (long long)s->refused);
+    fact(b, s->shared ? "refused gradients" : "refused pushes", text);
+    if (!s->shared) {
+        bytes_fact(b, s);
+        snprintf(text, sizeof text, "%s %% of their time", text_fixed(100 * s->waited, 1).s);
+        fact(b, "workers waited", text);
+    }
+    str_add(b, "</dl>\n");
+}
 
 static void label(char text[24], const struct report_store *s, i32 bin) {
     snprintf(text, 24, bin == s->nstale - 1 && bin > 0 ? "%d+" : "%d", bin);
