@@ -93,12 +93,13 @@ static err whole_paths(struct options *o) {
     return 0;
 }
 
-/* The options in config.json, with which the run was begun or last resumed; the defaults, where there is none. */
+/* The options in config.json, with which the run was begun or last resumed; those of now, where there is none. */
 static err options_before(const struct stretto_trainer *t, struct options *before) {
     char path[PATH_MAX];
-    TRY(opt_defaults(before, api_lists()));
-    err e = path_in(t->run_dir, "config.json", path);
-    if (e >= 0 && file_exists(path)) e = config_load(path, before);
+    TRY(path_in(t->run_dir, "config.json", path));
+    if (!file_exists(path)) return opt_copy(before, &t->o);
+    err e = opt_defaults(before, api_lists());
+    if (e >= 0) e = config_load(path, before);
     if (e < 0) opt_free(before);
     return e;
 }

@@ -270,9 +270,10 @@ static err choose_budget(struct options *o, i64 valid) {
 /* Nobody asked for so many members: those that bring little are not trained. */
 static err choose_gain(struct options *o, i64 valid) {
     if (!opt_is_auto(o, OPT_member_gain)) return 0;
-    const char *why = opt_given(o, OPT_members) ? "the members are given" : valid < 1 ? "no validation part" : "one member";
-    const bool asked = opt_given(o, OPT_members) || valid < 1 || o->members == 1;
-    return resolve_i(o, OPT_member_gain, asked ? 0 : 1, asked ? why : "members of a preset");
+    if (opt_given(o, OPT_members)) return resolve_i(o, OPT_member_gain, 0, "the members are given");
+    if (valid < 1) return resolve_i(o, OPT_member_gain, 0, "no validation part");
+    if (o->members == 1) return resolve_i(o, OPT_member_gain, 0, "one member");
+    return resolve_i(o, OPT_member_gain, 1, "members of a preset");
 }
 
 static err choose_rest(struct options *o, i64 valid) {
