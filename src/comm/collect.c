@@ -55,12 +55,20 @@ err comm_allgather(struct comm *c, const char *name, const void *mine, u32 bytes
     return run_collective(c, (struct small){name, mine, bytes, all, .root = -1});
 }
 
-err comm_broadcast_from(struct comm *c, i32 root, const char *name, void *data, u32 bytes) {
+err comm_broadcast_from(struct comm *c, i32 root, const char *name, void *data, i64 bytes) {
+    enum { PART = 1 << 26 }; /* bytes of a message */
+    char *p = data;
     if (comm_size(c) == 1) return 0;
-    return run_collective(c, (struct small){name, data, bytes, data, .root = root});
+    do {
+        const u32 part = (u32)lmin(PART, bytes);
+        TRY(run_collective(c, (struct small){name, p, part, p, .root = root}));
+        p += part;
+        bytes -= part;
+    } while (bytes > 0);
+    return 0;
 }
 
-err comm_broadcast(struct comm *c, const char *name, void *data, u32 bytes) {
+err comm_broadcast(struct comm *c, const char *name, void *data, i64 bytes) {
     return comm_broadcast_from(c, 0, name, data, bytes);
 }
 

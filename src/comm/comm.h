@@ -158,13 +158,13 @@ void comm_cancel(struct comm *c); /* cancels the messages of a failed job; comm_
 /* Small collectives, from any thread while no job runs. All ranks call them in the same order.
  *   allgather        `bytes` of every rank, in order of rank, into all [size][bytes]
  *   check_equal      E804 unless all ranks pass the same number; what: "options", "data file"; fix may be NULL
- *   broadcast        data of rank 0 to all; broadcast_from: data of `root`
+ *   broadcast        data of rank 0 to all, in messages of at most 64 MiB; broadcast_from: data of `root`
  *   broadcast_slow   the same after work of unknown length on rank 0. The wait ends if rank 0 shows no sign of life (the hint)
  *                    for ten times the deadline (60 s at least); without a hint, after sixty times as long */
 err comm_allgather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all);
 err comm_check_equal(struct comm *c, const char *what, u64 number, const char *fix);
-err comm_broadcast(struct comm *c, const char *name, void *data, u32 bytes);
-err comm_broadcast_from(struct comm *c, i32 root, const char *name, void *data, u32 bytes);
+err comm_broadcast(struct comm *c, const char *name, void *data, i64 bytes);
+err comm_broadcast_from(struct comm *c, i32 root, const char *name, void *data, i64 bytes);
 err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes);
 /* Hash of data that must be equal on all ranks; before: COMM_HASH, or a hash to continue. */
 u64 comm_hash(u64 before, const void *data, size_t bytes);

@@ -90,8 +90,5 @@ err layout_make(struct pstore *s) {
 }
 
 err range_to_all(struct comm *c, i32 root, const char *what, f32 *v, i64 n) {
-    enum { PART = 1 << 26 };
-    for (i64 at = 0; at < n; at += PART)
-        TRY(comm_broadcast_from(c, root, what, v + at, (u32)sizeof *v * (u32)lmin(PART, n - at)));
-    return 0;
+    return comm_broadcast_from(c, root, what, v, (i64)sizeof *v * n);
 }

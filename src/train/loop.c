@@ -340,14 +340,11 @@ static err batches_from(const struct train_job *j, const struct train_state *s, 
 
 /* Another plan may update other ranges on a rank: gathers the optimiser state on all ranks, and makes it the roll-back target. */
 static err spread_state(const struct train_job *j, struct train_state *s, struct progress *p) {
-    enum { MOST = 1 << 28 };
     if (comm_size(j->comm) == 1) return 0;
     TRY(exec_quiet(step_exec(p->exec)));
     TRY(exec_gather(step_exec(p->exec)));
     for (i32 k = 0; k < j->store->optim->nstate; k++)
-        for (i64 lo = 0; lo < j->store->ntheta; lo += MOST)
-            TRY(comm_broadcast(j->comm, "state", j->store->state[k] + lo,
-                               (u32)sizeof(f32) * (u32)lmin(MOST, j->store->ntheta - lo)));
+        TRY(comm_broadcast(j->comm, "state", j->store->state[k], (i64)sizeof(f32) * j->store->ntheta));
     snapshot(j->store, s, false);
     return 0;
 }

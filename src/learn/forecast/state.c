@@ -360,15 +360,7 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", ckpt_name(t->save.found));
 }
 
-enum { PART = 1 << 26 }; /* bytes of a message */
-
 static i64 item_bytes(const struct ckpt_item *i) { return i->n * (i64)dtype_size(i->dtype); }
-
-static err share_one(struct comm *c, i32 root, const struct ckpt_item *item, char *p) {
-    const i64 bytes = item_bytes(item);
-    for (i64 at = 0; at < bytes; at += PART) TRY(comm_broadcast_from(c, root, item->name, p + at, (u32)lmin(PART, bytes - at)));
-    return 0;
-}
 
 /* Whole or not at all: root may die as well, and what is here then is needed. */
 static err share_items(struct comm *c, i32 root, const struct state_file *f) {
@@ -378,7 +370,7 @@ static err share_items(struct comm *c, i32 root, const struct state_file *f) {
     for (i32 i = 0; i < f->n; i++) bytes += item_bytes(&f->item[i]);
     if (comm_rank(c) != root) NEW(room, bytes);
     for (i32 i = 0; i < f->n && e >= 0; at += item_bytes(&f->item[i++]))
-        e = share_one(c, root, &f->item[i], room ? room + at : f->item[i].p);
+        e = comm_broadcast_from(c, root, f->item[i].name, room ? room + at : f->item[i].p, item_bytes(&f->item[i]));
     at = 0;
     for (i32 i = 0; i < f->n && e >= 0 && room; at += item_bytes(&f->item[i++]))
         memcpy(f->item[i].p, room + at, (size_t)item_bytes(&f->item[i]));

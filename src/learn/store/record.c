@@ -122,13 +122,12 @@ static err read_all(struct order *o, const char *path) {
 /* Rank 0 reads the file, all ranks parse it. */
 static err load(struct fit *t, struct order *o, const char *path) {
     struct comm *c = t->job->use.comm;
-    enum { PART = 1 << 26 };
     i64 size = 0;
     err e = comm_rank(c) == 0 ? file_load(path, RECORD_MOST, &o->text, &size) : 0;
     TRY(e);
     TRY(comm_broadcast_slow(c, "replay", &size, sizeof size));
     if (comm_rank(c) > 0) NEW(o->text, size + 1);
-    for (i64 at = 0; at < size; at += PART) TRY(comm_broadcast(c, "replay", o->text + at, (u32)lmin(PART, size - at)));
+    TRY(comm_broadcast(c, "replay", o->text, size));
     e = read_all(o, path);
     mem_free(o->text);
     o->text = NULL;
