@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "comm/faulty.h"
 
 enum { RANKS = 5, MANY = 3000 };
@@ -63,6 +64,29 @@ TEST(ranks_gather_and_share) {
         assert_int_equal(comm_rank_info(r[0].comm, k)->rank, k);
     }
     assert_string_equal(comm_transport(r[0].comm), "threads");
+    end(r);
+}
+
+/* More than one message holds: what lies on both sides of the border arrives. */
+static err long_share(struct rank *r) {
+    enum { WORDS = (1 << 23) + 3, BORDER = 1 << 23, ROOT = 2 };
+    const i64 at[] = {0, BORDER - 1, BORDER, WORDS - 1};
+    u64 *word;
+    NEW(word, WORDS);
+    for (size_t i = 0; i < COUNT(at) && comm_rank(r->comm) == ROOT; i++) word[at[i]] = i + 1;
+    const err e = comm_broadcast_from(r->comm, ROOT, "long", word, (i64)sizeof *word * WORDS);
+    for (size_t i = 0; i < COUNT(at); i++) r->sum += word[at[i]] == i + 1;
+    mem_free(word);
+    return e;
+}
+
+TEST(ranks_share_what_is_longer_than_a_message) {
+    static struct rank r[RANKS];
+    run(long_share, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        T_OK(r[k].e);
+        assert_int_equal(r[k].sum, 4);
+    }
     end(r);
 }
 
@@ -292,6 +316,7 @@ TEST(a_nudge_in_the_middle_of_a_look_is_kept_once) {
 T_MAIN(cmocka_unit_test(a_rank_dies_behind_messages_that_changed_places),
        cmocka_unit_test(a_nudge_in_the_middle_of_a_look_is_kept_once),
        cmocka_unit_test(a_slow_line_takes_its_time), cmocka_unit_test(ranks_gather_and_share),
+       cmocka_unit_test(ranks_share_what_is_longer_than_a_message),
        cmocka_unit_test(messages_of_a_pair_keep_their_order),
        cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_does_not_come_is_named),
        cmocka_unit_test(a_hash_sees_every_bit), cmocka_unit_test(a_launcher_whose_library_is_not_there))
