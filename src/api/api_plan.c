@@ -98,7 +98,9 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     optim = optim_find(p->o.optim);
     p->q = (struct plan_request){
         .machine = p->machine, .train = true, .nstate = optim ? optim->nstate : 0, .parallel = p->o.parallel,
-        .grains = opt_is_auto(&p->o, OPT_grains) ? 0 : (i32)p->o.grains};
+        .grains = opt_is_auto(&p->o, OPT_grains) ? 0 : (i32)p->o.grains,
+        .microbatches = opt_is_auto(&p->o, OPT_micro_batches) ? 0 : (i32)p->o.micro_batches,
+        .all_forward = strcmp(p->o.stage_order, "gpipe") == 0};
     TRY(shape_net(p, &p->spec, &p->net, &p->q));
     TRY(plan_make(&p->q, &p->plan));
     return set_modes(p);

@@ -21,6 +21,8 @@ static err fill(const struct options *o, bool joins, struct run_context *w) {
     w->use.policy = policy_find(w->use.store.choice.policy->pipeline ? w->use.store.choice.policy->pipeline : o->pipeline);
     w->use.deterministic = o->deterministic;
     w->use.grains = opt_is_auto(o, OPT_grains) ? 0 : (i32)o->grains;
+    w->use.microbatches = opt_is_auto(o, OPT_micro_batches) ? 0 : (i32)o->micro_batches;
+    w->use.all_forward = strcmp(o->stage_order, "gpipe") == 0;
     w->use.balance = strcmp(o->balance, "off") != 0;
     return pool_new(w->machine->ndevice, &w->use.pool);
 }

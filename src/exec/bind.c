@@ -22,30 +22,50 @@ static i64 padded_line(i64 bytes) { return round_up64(bytes, ALIGN); }
 
 static char *start(i64 bytes, char *at) { return paged(bytes) ? at + (-(uintptr_t)at & (PAGE - 1)) : at; }
 
-/* Marks the buffers that tasks of this rank use or that it receives, and the marks of their sparse rows. */
-static void find_used(struct exec *x, bool *used) {
+/* The range of a buffer that this rank needs; hi 0 = none. */
+struct used {
+    i64 lo, hi;
+};
+
+static void add_range(struct used *u, i64 lo, i64 hi) {
+    u->lo = u->hi == 0 ? lo : lmin(u->lo, lo);
+    u->hi = lmax(u->hi, hi);
+}
+
+/* The ranges of buffers that tasks of this rank use or that it receives, and the marks of their sparse rows. */
+static void find_used(struct exec *x, struct used *used) {
     const struct plan *p = x->plan;
     for (u32 i = 0; i < p->ntask; i++)
         for (u32 k = p->task[i].use0; k < p->task[i].use0 + p->task[i].nuse && exec_is_ours(x, &p->task[i]); k++)
-            used[p->use[k].buf] = true;
+            add_range(&used[p->use[k].buf], p->use[k].lo, p->use[k].hi);
     for (u32 i = 0; i < x->nmessage; i++)
-        if (x->message[i].to == comm_rank(x->comm)) used[x->message[i].buf] = true;
-    for (u32 i = 0; i < p->nbuf; i++)
-        if (used[i] && p->buf[i].sparse && p->buf[i].marks != PLAN_NO_MARKS) used[p->buf[i].marks] = true;
+        if (x->message[i].to == comm_rank(x->comm)) add_range(&used[x->message[i].buf], x->message[i].lo, x->message[i].hi);
+    for (u32 i = 0; i < p->nbuf; i++) {
+        const struct pbuf *b = &p->buf[i];
+        if (!b->in_part || x->policy->delay) add_range(&used[i], 0, used[i].hi ? b->extent : 0);
+        if (used[i].hi && b->sparse && b->marks != PLAN_NO_MARKS) add_range(&used[b->marks], 0, p->buf[b->marks].extent);
+    }
 }
 
-static i64 bytes_here(const struct exec *x, u32 buf, const bool *used) {
+static i64 bytes_here(const struct exec *x, u32 buf, const struct used *used) {
     const struct pbuf *b = &x->plan->buf[buf];
-    if (b->lent || !used[buf]) return 0;
+    if (b->lent || used[buf].hi == 0) return 0;
+    if (b->in_part) return b->bytes / b->extent * (used[buf].hi - used[buf].lo);
     return x->client.room ? x->client.room(x->client.self, b) : b->bytes;
 }
 
-static bool has_twin(const struct exec *x, u32 buf, const bool *used) {
-    return x->policy->delay && x->plan->buf[buf].twin != TWIN_NONE && used[buf];
+/* The address of element 0, which may lie before the memory of the range that is held. */
+static void *from_first(const struct exec *x, u32 buf, const struct used *used, char *at) {
+    const struct pbuf *b = &x->plan->buf[buf];
+    return b->in_part ? at - b->bytes / b->extent * used[buf].lo : at;
+}
+
+static bool has_twin(const struct exec *x, u32 buf, const struct used *used) {
+    return x->policy->delay && x->plan->buf[buf].twin != TWIN_NONE && used[buf].hi;
 }
 
 /* Buffers of one block, in order. */
-static void place_buffers(struct exec *x, const bool *used, const i64 *bytes) {
+static void place_buffers(struct exec *x, const struct used *used, const i64 *bytes) {
     char *at = x->block, *sent = x->sent_block, *twin = x->twin_block;
     for (u32 i = 0; i < x->plan->nbuf; i++) {
         const struct pbuf *b = &x->plan->buf[i];
@@ -55,10 +75,10 @@ static void place_buffers(struct exec *x, const bool *used, const i64 *bytes) {
         }
         if (bytes[i] == 0) continue;
         if (b->sent) {
-            x->mem[0][i] = sent;
+            x->mem[0][i] = from_first(x, i, used, sent);
             sent += padded_line(bytes[i]);
         } else {
-            x->mem[0][i] = start(bytes[i], at);
+            x->mem[0][i] = from_first(x, i, used, start(bytes[i], at));
             at += padded(bytes[i]);
         }
     }
@@ -68,7 +88,7 @@ static void place_buffers(struct exec *x, const bool *used, const i64 *bytes) {
 
 static err bind_memory(struct exec *x, void *const *lent) {
     const struct plan *p = x->plan;
-    bool *used;
+    struct used *used;
     i64 *bytes;
     ARENA_NEW(&x->arena, used, p->nbuf + 1);
     ARENA_NEW(&x->arena, bytes, p->nbuf + 1);
@@ -203,6 +223,16 @@ static err bind_queues(struct exec *x) {
 
 /* ------------------------------------------------------------------ the whole ----------------------------------------------- */
 
+/* A second copy of the weights is moved whole: each rank must have all of them after a step. */
+static err may_delay(const struct exec *x) {
+    for (u32 i = 0; i < x->nmessage && x->policy->delay; i++)
+        if (x->message[i].when == MESSAGE_SETTLE)
+            return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data",
+                           "%s delays the update of all weights, but ranks of this plan hold those of their own layers",
+                           x->policy->name);
+    return 0;
+}
+
 static err bind(struct exec *x, const struct exec_job *job) {
     const i32 ranks = x->comm ? comm_size(x->comm) : 1;
     TRY(policy_fits(x->policy, job->slices, ranks));
@@ -211,7 +241,9 @@ static err bind(struct exec *x, const struct exec_job *job) {
             return FAIL(E1, "task %u of the plan wants kernel %d, the client has %d", i, x->plan->task[i].kind,
                         x->client.nkernel);
     TRY(dev_of_plan(x->plan, &x->dev));
+    if (x->comm) TRY(plan_runs(x->plan, comm_rank(x->comm), &x->arena, &x->runs));
     if (x->comm) TRY(plan_exchange(x->plan, &x->arena, &x->message, &x->nmessage));
+    TRY(may_delay(x));
     TRY(bind_memory(x, job->lent));
     count_workers(x, job->slices);
     TRY(bind_queues(x));

@@ -79,6 +79,7 @@ struct exec {
     char *block, *sent_block, *twin_block; /* buffers of this rank; those that are sent; second copies */
     i64 block_bytes, sent_bytes, twin_bytes;
     u32 device0;                  /* first device of this rank */
+    bool *runs;                   /* [ntask] this rank runs the task; NULL = it runs all */
     struct plan_message *message; /* [nmessage] of all ranks (plan_exchange); none if one rank has all devices */
     u32 nmessage;
     struct link *link; /* [nlink] */
@@ -151,6 +152,7 @@ void trace_add(struct exec *x, struct queue *q, u32 task, f64 t0, f64 t1);
 err exchange_bind(struct exec *x, const u32 *place); /* place: of each task in its queue */
 void exchange_begin(struct exec *x);
 err exchange_end(struct exec *x);
+err exchange_settle(struct exec *x); /* after it every rank has what some rank has written for readers (HOME_READERS) */
 /* all_commit: all ranks run the updates of a step or none does, whatever fails. Returns true if this one may run. */
 bool exchange_commits(struct exec *x);
 /* For workers if x->direct: polls all messages once; false if another worker is doing so. waits: the caller has no other

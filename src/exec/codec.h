@@ -5,7 +5,7 @@
  * step and adds in a later one is its residual (error feedback: Seide et al., Interspeech 2014): exec allots `residual` floats a
  * message on the sending rank, zeroed.  Checkpoints hold residuals (exec_residuals); where micro-batches move
  * between ranks in mid-run, residuals restart from zero.  A codec with residuals must not take
- * messages with MESSAGE_GATHER: they are sent for a checkpoint, so their number depends on the clock. */
+ * messages with MESSAGE_SETTLE or MESSAGE_GATHER: they are sent for a checkpoint, so their number depends on the clock. */
 #ifndef STRETTO_EXEC_CODEC_H
 #define STRETTO_EXEC_CODEC_H
 

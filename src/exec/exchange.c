@@ -240,7 +240,9 @@ struct found {
     const struct comm_message *waiting; /* not complete, while no worker of this rank computes */
 };
 
-static err look_at_all(struct exec *x, bool gathering, struct found *f) {
+/* gathers: the messages to move, MESSAGE_STEP for those of a step. */
+static err look_at_all(struct exec *x, enum message_when gathers, struct found *f) {
+    const bool gathering = gathers != MESSAGE_STEP;
     const struct comm_message *asked = NULL;
     *f = (struct found){0};
     f->left = gathering ? 0 : may_ask(x) + (x->policy->progress ? x->policy->progress(x, &f->moved) : 0);
@@ -249,7 +251,7 @@ static err look_at_all(struct exec *x, bool gathering, struct found *f) {
     memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
     for (u32 k = 0; k < x->nlink; k++) {
         struct link *l = &x->link[k];
-        if (gathering ? l->plan.when != MESSAGE_GATHER : !in_this_step(x, l)) continue;
+        if (gathering ? l->plan.when != gathers : !in_this_step(x, l)) continue;
         if (!l->m.done) TRY(look(x, l, gathering, &f->moved));
         f->left += !l->m.done;
         if (!l->m.done && l->m.started && !f->waiting) f->waiting = &l->m;
@@ -270,10 +272,10 @@ static bool sending(const struct exec *x) {
     return false;
 }
 
-static err walk(struct exec *x, bool gathering) {
+static err walk(struct exec *x, enum message_when gathers) {
     for (;;) {
         struct found f;
-        TRY(look_at_all(x, gathering, &f));
+        TRY(look_at_all(x, gathers, &f));
         if (f.left == 0) return 0;
         comm_set_idle_sleep(x->comm, x->usual / (sending(x) ? LOOKS : FEW_LOOKS));
         TRY(comm_idle(x->comm, f.moved, f.waiting));
@@ -301,7 +303,7 @@ static void break_off(struct exec *x) {
 static err turn(struct exec *x, bool waits) {
     struct found f;
     if (!waits) comm_reset_wait(x->comm);
-    TRY(look_at_all(x, false, &f));
+    TRY(look_at_all(x, MESSAGE_STEP, &f));
     return waits ? comm_idle(x->comm, f.moved, f.waiting) : 0;
 }
 
@@ -316,7 +318,7 @@ bool exchange_turn(struct exec *x, bool waits) {
 static err step_job(struct comm *c, void *exec) {
     struct exec *x = exec;
     if (!x->direct || !atomic_load(&x->broken)) { /* otherwise a worker reports it when it polls */
-        const err e = walk(x, false);
+        const err e = walk(x, MESSAGE_STEP);
         if (e >= 0) return e;
         break_off(x);
     }
@@ -327,7 +329,12 @@ static err step_job(struct comm *c, void *exec) {
 
 static err gather_job(struct comm *c, void *exec) {
     (void)c;
-    return walk(exec, true);
+    return walk(exec, MESSAGE_GATHER);
+}
+
+static err settle_job(struct comm *c, void *exec) {
+    (void)c;
+    return walk(exec, MESSAGE_SETTLE);
 }
 
 void exchange_begin(struct exec *x) {
@@ -345,10 +352,19 @@ err exchange_end(struct exec *x) {
     return e;
 }
 
-err exec_gather(struct exec *x) {
-    if (!x->comm || x->nlink == 0) return 0;
+static err ask_for(struct exec *x, enum message_when when, err (*job)(struct comm *c, void *exec)) {
+    bool any = false;
+    for (u32 k = 0; k < x->nmessage; k++) any = any || x->message[k].when == when; /* of all ranks: they count steps alike */
+    if (!any) return 0;
     x->serial++;
     begin(x);
-    comm_begin(x->comm, gather_job, x);
+    comm_begin(x->comm, job, x);
     return comm_end(x->comm);
+}
+
+err exec_gather(struct exec *x) { return ask_for(x, MESSAGE_GATHER, gather_job); }
+
+err exchange_settle(struct exec *x) {
+    TRY(exec_quiet(x));
+    return ask_for(x, MESSAGE_SETTLE, settle_job);
 }

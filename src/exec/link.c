@@ -51,7 +51,7 @@ err link_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
     if (!l->m.started) {
         l->m.head.serial = serial;
         if (l->packed) pack(x, l);
-        if (l->m.sends && l->plan.when != MESSAGE_GATHER) account(x, l);
+        if (l->m.sends && l->plan.when < MESSAGE_SETTLE) account(x, l);
         TRY(comm_post(x->comm, &l->m));
         *moved = true;
     }

@@ -4,7 +4,7 @@
 #include "exec/bound.h"
 
 bool exec_is_ours(const struct exec *x, const struct task *t) {
-    return !x->comm || t->everywhere || x->plan->place[t->device].rank == comm_rank(x->comm);
+    return !x->comm || x->runs[t - x->plan->task];
 }
 
 /* A task of another rank's device that runs everywhere goes to the queue with that device's number here. */

@@ -185,12 +185,12 @@ err exec_step(struct exec *x, u32 number, bool keep, struct exec_result *out) {
 
 err exec_settle(struct exec *x, struct exec_result *out) {
     *out = (struct exec_result){.finite = true, .none = true};
-    return x->policy->settle ? x->policy->settle(x, out) : exec_quiet(x);
+    return x->policy->settle ? x->policy->settle(x, out) : exchange_settle(x);
 }
 
 err exec_look_ahead(struct exec *x, bool *due, struct exec_result *out) {
     *due = false;
-    return x->policy->look_ahead ? x->policy->look_ahead(x, due, out) : exec_quiet(x);
+    return x->policy->look_ahead ? x->policy->look_ahead(x, due, out) : exchange_settle(x);
 }
 
 void exec_set_ahead(struct exec *x, bool due, const struct exec_result *r) {

@@ -94,6 +94,8 @@ static struct plan_request request(const struct engine *e, const struct resource
                                  .train = true,
                                  .nstate = optim ? optim->nstate : 0,
                                  .grains = r->grains,
+                                 .microbatches = r->microbatches,
+                                 .all_forward = r->all_forward,
                                  .slices = r->slices > 1 ? r->slices : 0,
                                  .any_slices = r->any_slices,
                                  .course = r->course,

@@ -20,6 +20,8 @@ struct resources {
     const char *plan_text, *plan_path; /* a saved plan for training, and its name in messages; NULL = none */
     struct chain_course course;    /* how rounds over time slices run */
     i32 grains;                    /* micro-batches of a batch; 0 = the planner chooses */
+    i32 microbatches;              /* of a pipeline; 0 = one per grain */
+    bool all_forward;              /* a pipeline works as GPipe does (plan_request) */
     bool balance;                  /* move micro-batches between ranks of different speed */
     i32 slices;                    /* time slices of each sequence of the trained net; 0 or 1 = none */
     bool any_slices;               /* accept any number of time slices that `parallel` names */

@@ -27,6 +27,7 @@ struct ledger {
     i64 cap, capout; /* of piece, of out */
     u32 buf;
     bool by_device; /* tasks that run everywhere count as those of their device */
+    u64 *runs;      /* [ntask][WORDS] ranks that run a task; NULL with by_device */
 };
 
 static i32 rank_of(const struct plan *p, i32 task) { return p->place[p->task[task].device].rank; }
@@ -51,8 +52,54 @@ static err split(struct ledger *l, i64 at) {
     return 0;
 }
 
-static bool has(const struct piece_of *v, i32 rank) { return v->has[rank / 64] >> (rank % 64) & 1; }
-static void now_has(struct piece_of *v, i32 rank) { v->has[rank / 64] |= (u64)1 << (rank % 64); }
+static bool in_set(const u64 *set, i32 rank) { return set[rank / 64] >> (rank % 64) & 1; }
+static void put_in(u64 *set, i32 rank) { set[rank / 64] |= (u64)1 << (rank % 64); }
+static bool has(const struct piece_of *v, i32 rank) { return in_set(v->has, rank); }
+static void now_has(struct piece_of *v, i32 rank) { put_in(v->has, rank); }
+
+static bool writes_of(const struct plan *p, const struct task *t, const struct use *u) {
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++)
+        if (p->use[k].buf == u->buf && use_writes(&p->use[k]) && use_meets(&p->use[k], u)) return true;
+    return false;
+}
+
+/* Ranks with a task of their own that uses what task t writes, and ranks that have no task of their own: they must not run ahead
+ * of the messages that bring them the weights. */
+static void find_users(const struct plan *p, const struct task *t, u64 *set) {
+    u64 busy[WORDS] = {0};
+    for (u32 i = 0; i < p->ntask; i++)
+        if (!p->task[i].everywhere) put_in(busy, rank_of(p, (i32)i));
+    for (i32 r = 0; r < p->nrank; r++)
+        if (!in_set(busy, r)) put_in(set, r);
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *v = &p->task[i];
+        const i32 rank = p->place[v->device].rank;
+        if (v->everywhere || in_set(set, rank)) continue;
+        for (u32 k = v->use0; k < v->use0 + v->nuse; k++)
+            if (writes_of(p, t, &p->use[k])) put_in(set, rank);
+    }
+}
+
+/* The set of ranks of each task. */
+static err find_runs(const struct plan *p, u64 **out) {
+    NEW(*out, (i64)WORDS * (p->ntask + 1));
+    for (u32 i = 0; i < p->ntask; i++) {
+        u64 *set = *out + (size_t)i * WORDS;
+        for (i32 r = 0; r < p->nrank && p->task[i].everywhere == RUN_EVERYWHERE; r++) put_in(set, r);
+        if (p->task[i].everywhere == RUN_ONCE) put_in(set, rank_of(p, (i32)i));
+        if (p->task[i].everywhere == RUN_AT_USERS) find_users(p, &p->task[i], set);
+    }
+    return 0;
+}
+
+err plan_runs(const struct plan *p, i32 rank, struct arena *a, bool **out) {
+    u64 *runs;
+    ARENA_NEW(a, *out, p->ntask + 1);
+    TRY(find_runs(p, &runs));
+    for (u32 i = 0; i < p->ntask; i++) (*out)[i] = in_set(runs + (size_t)i * WORDS, rank);
+    mem_free(runs);
+    return 0;
+}
 
 static err send(struct ledger *l, struct piece_of *v, i32 rank, enum message_when when) {
     i64 end;
@@ -80,11 +127,15 @@ static err reads(struct ledger *l, i64 lo, i64 hi, i32 rank, enum message_when w
     return 0;
 }
 
-static bool everyone(const struct ledger *l, i32 task) { return l->p->task[task].everywhere && !l->by_device; }
+static bool runs_on(const struct ledger *l, i32 task, i32 rank) {
+    return l->by_device ? rank_of(l->p, task) == rank : in_set(l->runs + (size_t)task * WORDS, rank);
+}
 
 static err task_reads(struct ledger *l, const struct use *u, i32 task) {
-    const bool all = everyone(l, task);
-    for (i32 r = 0; r < (all ? l->p->nrank : 1); r++) TRY(reads(l, u->lo, u->hi, all ? r : rank_of(l->p, task), MESSAGE_STEP));
+    const bool one = l->by_device || l->p->task[task].everywhere == RUN_ONCE;
+    const i32 own = rank_of(l->p, task);
+    for (i32 r = one ? own : 0; r < (one ? own + 1 : l->p->nrank); r++)
+        if (runs_on(l, task, r)) TRY(reads(l, u->lo, u->hi, r, MESSAGE_STEP));
     return 0;
 }
 
@@ -95,14 +146,34 @@ static err writes(struct ledger *l, i64 lo, i64 hi, i32 task) {
         struct piece_of *v = &l->piece[i];
         if (v->hi <= lo || v->lo >= hi) continue;
         memset(v->has, 0, sizeof v->has);
-        v->writer = everyone(l, task) ? EVERYONE : task;
+        v->writer = !l->by_device && l->p->task[task].everywhere ? EVERYONE : task;
         now_has(v, rank_of(l->p, task));
     }
     return 0;
 }
 
+/* After the last task: to the ranks that read it in a step; to the others when the exec settles. */
+static err go_to_readers(struct ledger *l, const struct pbuf *b) {
+    for (u32 i = 0; i < l->p->ntask; i++)
+        for (u32 k = l->p->task[i].use0; k < l->p->task[i].use0 + l->p->task[i].nuse; k++)
+            if (l->p->use[k].buf == l->buf && l->p->use[k].mode == USE_R) TRY(task_reads(l, &l->p->use[k], (i32)i));
+    for (i32 r = 0; r < l->p->nrank; r++) TRY(reads(l, 0, b->extent, r, MESSAGE_SETTLE));
+    return 0;
+}
+
+static err go_to_starters(struct ledger *l, const struct pbuf *b) {
+    for (u32 i = 0; i < l->p->ntask; i++)
+        for (u32 k = l->p->task[i].use0; k < l->p->task[i].use0 + l->p->task[i].nuse; k++) {
+            const struct use *u = &l->p->use[k];
+            if (u->buf == l->buf && u->mode == USE_W) TRY(reads(l, u->lo, u->hi, rank_of(l->p, (i32)i), b->when));
+        }
+    return 0;
+}
+
 /* After the last task, sends the buffer to the rank that keeps it (home), or to all ranks. */
 static err go_home(struct ledger *l, const struct pbuf *b) {
+    if (b->home == HOME_READERS && !l->by_device) return go_to_readers(l, b);
+    if (b->home == HOME_STARTERS && !l->by_device) return go_to_starters(l, b);
     if (b->home >= 0) return reads(l, 0, b->extent, b->home, b->when);
     for (i32 r = 0; r < l->p->nrank && b->home == HOME_ALL; r++) TRY(reads(l, 0, b->extent, r, b->when));
     return 0;
@@ -139,6 +210,7 @@ static int by_writer(const void *a, const void *b) {
 }
 
 static err derive(struct ledger *l) {
+    TRY(find_runs(l->p, &l->runs));
     for (u32 b = 0; b < l->p->nbuf; b++) TRY(one_buffer(l, b));
     if (l->nout) qsort(l->out, l->nout, sizeof *l->out, by_writer);
     return 0;
@@ -157,6 +229,7 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
     }
     mem_free(l.piece);
     mem_free(l.out);
+    mem_free(l.runs);
     return e;
 }
 

@@ -20,6 +20,9 @@ struct plan_message {
 err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **out, u32 *n);
 i64 plan_message_bytes(const struct plan *p, const struct plan_message *m); /* of its range, not as sparse rows */
 
+/* The tasks that a rank runs: out [ntask], in the arena. */
+err plan_runs(const struct plan *p, i32 rank, struct arena *a, bool **out);
+
 /* Which rank writes elements [lo,hi) of a buffer last in a step; in order, without holes.  A range that no task writes
  * counts as rank 0's, one that a task writes everywhere as that of its device. */
 struct plan_share {

@@ -47,7 +47,10 @@ static f64 ready(const struct plan *p, const struct plan_span *span, const struc
     f64 at = free_at[t->device];
     for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++) {
         u32 from = p->dep[k];
-        at = dmax(at, span[from].t1 + (p->task[from].device != t->device ? PLAN_SYNC_S : 0));
+        const struct task *before = &p->task[from];
+        const bool crosses = p->place[before->device].rank != p->place[t->device].rank;
+        const f64 seen = span[from].t1 + (before->device != t->device ? PLAN_SYNC_S : 0);
+        at = dmax(at, seen + (crosses ? (f64)before->link : 0));
     }
     return at;
 }

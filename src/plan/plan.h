@@ -36,11 +36,15 @@ static inline bool use_meets(const struct use *u, const struct use *v) {
 enum element { ELEMENT_F32, ELEMENT_F64, ELEMENT_I32, ELEMENT_U8 };
 static inline i64 element_bytes(u8 type) { return type == ELEMENT_F64 ? 8 : type == ELEMENT_U8 ? 1 : 4; }
 
-/* Where a buffer is after the step, and when it goes there: on the ranks that wrote it last, on all, or on rank `home`. */
-enum { HOME_WRITER = -2, HOME_ALL = -1 };
-/* STEP: in every step.  KEEP: only where the gradient is kept for the next step to add to.  GATHER: only on request (another plan
- * wants it elsewhere). */
-enum message_when { MESSAGE_STEP, MESSAGE_KEEP, MESSAGE_GATHER };
+/* Where a buffer is after the step, and when it goes there: on the ranks that wrote it last, on all, on rank `home`; READERS: on
+ * the ranks whose tasks read it, and on all others when the exec settles; STARTERS: on the ranks whose tasks overwrite it. */
+enum { HOME_STARTERS = -4, HOME_READERS = -3, HOME_WRITER = -2, HOME_ALL = -1 };
+/* STEP: in every step.  KEEP: only where the gradient is kept for the next step to add to.  SETTLE: when somebody looks at the
+ * weights between two steps (exec_settle).  GATHER: only on request (another plan wants it elsewhere). */
+enum message_when { MESSAGE_STEP, MESSAGE_KEEP, MESSAGE_SETTLE, MESSAGE_GATHER };
+
+/* Ranks that run a task: that of its device; all; those whose other tasks use what it writes, and those without other tasks. */
+enum { RUN_ONCE, RUN_EVERYWHERE, RUN_AT_USERS };
 
 /* Policies that sum a step while the next one is computed need a second copy of some buffers.  SWAP: the two change places after
  * a step (gradients).  COPY: the second one becomes the first when the sums are done (weights). */
@@ -56,6 +60,7 @@ struct pbuf {
     bool lent;   /* the client owns the memory (inputs, weights); exec allots all others */
     bool sparse; /* ranges of plan.table in it are sent as sparse rows */
     bool sent;   /* ranks send each other much of it: exec allots it where that is cheap (comm_alloc) */
+    bool in_part; /* a rank allots only the range that its tasks use */
     u8 twin;     /* enum twin */
     u32 marks;   /* sparse: the buffer with a byte for each line of it, from `lo` of this one on; PLAN_NO_MARKS = none */
     i32 index;   /* the client's number */
@@ -77,7 +82,7 @@ struct place {
 
 struct task {
     u8 kind;         /* kernel id of the client */
-    bool everywhere; /* every rank runs it for itself, not only that of its device */
+    u8 everywhere;   /* RUN_ONCE, .. : ranks that run it for themselves, not only that of its device */
     u16 op;          /* layer or op of the client; l of the box too */
     u32 device;      /* place: index into machine.device */
     struct slice box;
@@ -88,6 +93,7 @@ struct task {
     u32 use0, nuse;
     u32 dep0, ndep; /* derived: tasks that must be done before */
     f32 cost;       /* predicted seconds */
+    f32 link;       /* predicted seconds until another rank has its output; 0 where the costs of that rank's tasks count them */
 };
 
 /* A range of a vector of which the rows of a batch touch few lines of 16 floats: a large embedding.  Gradients in it are zeroed,

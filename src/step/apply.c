@@ -24,16 +24,24 @@ const char *planner_why(struct planner *p, const char *fmt, ...) {
 
 /* ------------------------------------------------------------------ groups -------------------------------------------------- */
 
-i32 planner_group(const struct planner *p) { return p->team.n * p->wave.n; }
+i32 planner_group(const struct planner *p) { return p->team.n * p->layers.n; }
 
 u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j) {
-    return p->device[c->at + k * p->team.stride + j * p->wave.stride];
+    return p->device[c->at + k * p->team.stride + j * p->layers.stride];
 }
 
-/* Device i of the piece's group, in the order of the machine: the axis with the larger stride is the outer one. */
+/* Device i of a group, in the order of the machine: the axis with the larger stride is the outer one. */
+static bool team_outside(const struct planner *p) { return p->team.stride > p->layers.stride; }
+i32 planner_member_stage(const struct planner *p, i32 i) { return team_outside(p) ? i % p->layers.n : i / p->team.n; }
 u32 planner_member(const struct planner *p, const struct piece *c, i32 i) {
-    const bool team_outside = p->team.stride > p->wave.stride;
-    return team_outside ? planner_device(p, c, i / p->wave.n, i % p->wave.n) : planner_device(p, c, i % p->team.n, i / p->team.n);
+    return planner_device(p, c, team_outside(p) ? i / p->layers.n : i % p->team.n, planner_member_stage(p, i));
+}
+
+i32 planner_stage_group(const struct planner *p, const struct piece *c, i32 stage, u32 device[MACHINE_DEVICES]) {
+    i32 n = 0;
+    for (i32 i = 0; i < planner_group(p); i++)
+        if (stage == ALL_STAGES || planner_member_stage(p, i) == stage) device[n++] = planner_member(p, c, i);
+    return n;
 }
 
 err planner_cut_rows(struct planner *p, i32 n) {
@@ -56,8 +64,13 @@ err planner_share_units(struct planner *p, i32 n) {
 }
 
 err planner_share_layers(struct planner *p, i32 n) {
-    p->wave = (struct axis_of){n, 1};
+    p->layers = (struct axis_of){n, 1};
     return 0;
+}
+
+err planner_share_stages(struct planner *p, i32 n) {
+    p->staged = true;
+    return planner_share_layers(p, n);
 }
 
 /* ------------------------------------------------------------------ numbers of parts ---------------------------------------- */
@@ -219,7 +232,10 @@ static void cut_boxes(struct planner *p) {
 static void share_theta(struct planner *p) {
     p->nsharer = 0;
     for (i32 i = 0; i < p->npiece; i++)
-        for (i32 k = 0; k < planner_group(p); k++) p->sharer[p->nsharer++] = planner_member(p, &p->piece[i], k);
+        for (i32 k = 0; k < planner_group(p); k++) {
+            p->sharer_stage[p->nsharer] = (u16)planner_member_stage(p, k);
+            p->sharer[p->nsharer++] = planner_member(p, &p->piece[i], k);
+        }
 }
 
 /* Why a rank has no rows although rows are time slices; NULL = every rank has some. */
@@ -235,7 +251,7 @@ static const char *ranks_have_rows(struct planner *p) {
 static err apply(struct planner *p, struct plan_cut *c, i32 n) {
     for (i32 i = 0; i < p->npiece; i++) p->piece[i].at *= n;
     p->team.stride *= n;
-    p->wave.stride *= n;
+    p->layers.stride *= n;
     c->n = n;
     return c->s->cut && n > 1 ? c->s->cut(p, n) : 0;
 }
@@ -246,7 +262,8 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     i32 n;
     p->product = *cuts;
     p->npiece = p->nrow = 1;
-    p->team = p->wave = (struct axis_of){1, 0};
+    p->team = p->layers = (struct axis_of){1, 0};
+    p->staged = false;
     p->piece[0] = (struct piece){.box = {.b1 = p->q->B}};
     *cut = 0;
     if (p->sliced && cuts->cut[0].s->cut && product_slices(cuts) < 0)

@@ -16,8 +16,7 @@
 /* One task as an interval of what its group must cover, rows or elements of theta, and the steps that it does of these rows. */
 struct cover {
     u32 group, task;
-    i32 t0, t1;
-    i64 lo, hi;
+    i64 t0, t1, lo, hi; /* zero: [t0,t1) of theta */
 };
 
 enum { KINDS = TASK_NKIND + PLAN_PARTS, GROUPS = KINDS * NET_OPS, NOWHERE = 0x7fffffff }; /* each part of a dw is a kind */
@@ -105,8 +104,8 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
         return true;
     }
     const bool walks = t->kind == TASK_FWD || t->kind == TASK_BWD;
-    out->t0 = walks ? t->box.t0 : 0;
-    out->t1 = walks ? t->box.t1 : 1;
+    out->t0 = walks ? t->box.t0 : t->kind == TASK_ZERO ? t->lo : 0;
+    out->t1 = walks ? t->box.t1 : t->kind == TASK_ZERO ? (t->hi > 0 ? t->hi : lmax(1, netplan(p)->ntheta)) : 1;
     out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && t->kind != TASK_ZERO ? t->op : 0);
     if (t->kind == TASK_DW) {
         if (t->op != netplan(p)->parted.op || t->node_b != netplan(p)->parted.n || t->node_a < 0 ||
@@ -118,6 +117,7 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
     out->hi = by_rows(t->kind) ? t->box.b1 : t->hi;
     i64 end = by_rows(t->kind) ? p->B : netplan(p)->ntheta, step = by_rows(t->kind) ? p->grain : LANES;
     if (t->kind == TASK_NORM) step = netplan(p)->norm_block;
+    if (t->kind == TASK_ZERO && (out->t0 < 0 || out->t1 <= out->t0 || out->t1 > lmax(1, netplan(p)->ntheta))) return false;
     if (walks && (out->t0 < 0 || out->t1 <= out->t0 || out->t1 > n->op[t->op].T)) return false;
     if (t->kind == TASK_MERGE) {
         i32 k = pair_index(pair, npair, t->node_a, t->node_b);
@@ -141,16 +141,16 @@ static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
     return 0;
 }
 
-/* Steps of an op; 1 for other tasks. */
-static i32 steps_of(const struct net *n, u32 group) {
+/* Steps of an op, elements of a gradient to zero; 1 for other tasks. */
+static i64 steps_of(const struct net *n, u32 group) {
     const u32 kind = group / NET_OPS;
+    if (kind == TASK_ZERO) return lmax(1, n->ntheta);
     return kind == TASK_FWD || kind == TASK_BWD ? n->op[group % NET_OPS].T : 1;
 }
 
 /* The intervals of a group, from `at` on: each row once, of each the steps in chunks that follow each other.  *done: how far. */
-static const char *tile_group(const struct cover *cover, u32 npart, u32 g, i32 T, u32 *at, i64 *done, u32 *task) {
-    i64 to = 0;
-    i32 t = T;
+static const char *tile_group(const struct cover *cover, u32 npart, u32 g, i64 T, u32 *at, i64 *done, u32 *task) {
+    i64 to = 0, t = T;
     *done = 0;
     for (; *at < npart && cover[*at].group == g; ++*at) {
         const struct cover *c = &cover[*at];

@@ -235,6 +235,21 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     return t->members > 1 ? member_seconds(p, n, m, t, part * s) : part * s;
 }
 
+static bool walks(const struct task *t) { return t->kind == TASK_FWD || t->kind == TASK_BWD; }
+
+/* Bytes of activations and their gradients that a task reads from tasks of other ranks; sets the time that those need to send. */
+static i64 passed_bytes(struct plan *p, const struct machine *m, const struct task *t) {
+    i64 sum = 0;
+    for (u32 d = t->dep0; walks(t) && d < t->dep0 + t->ndep; d++) {
+        struct task *from = &p->task[p->dep[d]];
+        if (!walks(from) || p->place[from->device].rank == p->place[t->device].rank || t->member > 0) continue;
+        const f64 bytes = 4 * floats_written(p, from);
+        from->link = (f32)(bytes / (m->link_gbytes * 1e9) + m->link_us * 1e-6);
+        sum += (i64)bytes;
+    }
+    return sum;
+}
+
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
     p->exchange_bytes = 0;
     for (u32 i = 0; i < p->ntask; i++) {
@@ -242,7 +257,7 @@ void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
         f64 s = seconds(p, n, m, i) + TASK_S;
         i64 across = 0;
         if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
-        p->exchange_bytes += team_bytes(p, t);
+        p->exchange_bytes += team_bytes(p, t) + passed_bytes(p, m, t);
         if (across > 0) s += (f64)across / (m->link_gbytes * 1e9) + m->link_us * 1e-6;
         t->cost = (f32)s;
     }

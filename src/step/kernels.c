@@ -68,11 +68,10 @@ static struct sparse_rows sparse_at(const struct step *s, void *const *mem, i32 
 }
 
 /* Zeroes ranges without a table completely, tables only in the rows that were touched. */
-static void zero_vector(const struct step *s, void *const *mem, i32 grain) {
-    const i64 P = netplan(s->plan)->ntheta;
-    for (i64 at = 0, end; at < P; at = end) {
+static void zero_vector(const struct step *s, void *const *mem, i32 grain, i64 lo, i64 hi) {
+    for (i64 at = lo, end; at < hi; at = end) {
         const bool table = plan_table_at(s->plan, at, &end) != NULL;
-        end = lmin(end, P);
+        end = lmin(end, hi);
         const struct sparse_rows v = sparse_at(s, mem, grain, at);
         if (table)
             sparse_clear((end - at) / LINE_FLOATS, v);
@@ -86,7 +85,7 @@ static void zero(void *step, const struct kernel_call *c) {
     const struct task *t = c->task;
     i32 g0 = t->box.b0 / s->run.grain, g1 = ceil_div(t->box.b1, s->run.grain);
     if (g0 == 0 && s->pending) g0 = 1; /* vector 0 holds the gradient that this step adds to */
-    for (i32 g = g0; g < g1; g++) zero_vector(s, c->mem, g);
+    for (i32 g = g0; g < g1; g++) zero_vector(s, c->mem, g, t->lo, t->hi > 0 ? t->hi : netplan(s->plan)->ntheta);
 }
 
 static void merge(void *step, const struct kernel_call *c) {

@@ -43,13 +43,18 @@ static err merge_range(struct planner *p, u32 device, i32 piece, i32 rank, i64 l
     return 0;
 }
 
+/* Does sharer i of a rank merge ranges of this stage? */
+static bool shares(const struct planner *p, i32 i, i32 rank, i32 stage) {
+    return rank_of(p, i) == rank && (stage == ALL_STAGES || p->sharer_stage[i] == stage);
+}
+
 /* Pairs of a rank that no single piece holds: each sharer of the rank merges its part of the range. */
-static err share_in_rank(struct planner *p, i32 rank, i64 from, i64 to) {
+static err share_in_rank(struct planner *p, i32 rank, i32 stage, i64 from, i64 to) {
     i32 parts = 0, part = 0;
     i64 lo, hi;
-    for (i32 i = 0; i < p->nsharer; i++) parts += rank_of(p, i) == rank;
+    for (i32 i = 0; i < p->nsharer; i++) parts += shares(p, i, rank, stage);
     for (i32 i = 0; i < p->nsharer; i++) {
-        if (rank_of(p, i) != rank) continue;
+        if (!shares(p, i, rank, stage)) continue;
         planner_range(p->plan, from, to, part++, parts, &lo, &hi);
         TRY(merge_range(p, p->sharer[i], -1, rank, lo, hi));
     }
@@ -67,30 +72,32 @@ static err share_out(struct planner *p) {
     return 0;
 }
 
-/* Pairs of a piece: the devices of its group share the range. */
-static err merge_own(struct planner *p, i32 piece, i64 from, i64 to) {
+/* Pairs of a piece: the devices of its group share the range, or those of the stage. */
+static err merge_own(struct planner *p, i32 piece, i32 stage, i64 from, i64 to) {
     const struct piece *c = &p->piece[piece];
-    const i32 group = planner_group(p);
+    u32 device[MACHINE_DEVICES];
+    const i32 group = planner_stage_group(p, c, stage, device);
     i64 lo, hi;
     for (i32 i = 0; i < group; i++) {
         planner_range(p->plan, from, to, i, group, &lo, &hi);
-        TRY(merge_range(p, planner_member(p, c, i), piece, piece_rank(p, c), lo, hi));
+        TRY(merge_range(p, device[i], piece, piece_rank(p, c), lo, hi));
     }
     return 0;
 }
 
-err planner_merge_early(struct planner *p, i64 lo, i64 hi) {
-    for (i32 i = 0; i < p->npiece; i++) TRY(merge_own(p, i, lo, hi));
-    for (i32 r = 0; r < p->machine->nrank; r++) TRY(share_in_rank(p, r, lo, hi));
+err planner_merge_early(struct planner *p, i32 stage, i64 lo, i64 hi) {
+    for (i32 i = 0; i < p->npiece; i++) TRY(merge_own(p, i, stage, lo, hi));
+    for (i32 r = 0; r < p->machine->nrank; r++) TRY(share_in_rank(p, r, stage, lo, hi));
     return 0;
 }
 
 /* With early merges, merges the ranges that no backward pass writes: gradients of ops without one stay zero. */
 err planner_merge(struct planner *p) {
-    if (!p->early) TRY(planner_merge_early(p, 0, netplan(p->plan)->ntheta));
+    for (i32 b = 0; !p->early && b < p->nbucket; b++)
+        TRY(planner_merge_early(p, p->bucket_stage[b], p->bucket[b], p->bucket[b + 1]));
     for (i32 l = 0; p->early && l < p->net->nop; l++) {
         const struct op *op = &p->net->op[l];
-        if (!op_has_backward(p->net, op)) TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
+        if (!op_has_backward(p->net, op)) TRY(planner_merge_early(p, ALL_STAGES, op->theta0, op->theta0 + op->ntheta));
     }
     return share_out(p);
 }

@@ -92,6 +92,8 @@ struct plan_request {
     i32 nstate;                 /* optimiser state vectors */
     i32 grains;                 /* micro-batches per batch of whole windows, approximately; 0 = chosen by cost */
     const char *parallel;       /* "auto", "serial", "data", "data:2", "data:2*unit:2", "time:16" (product.h) */
+    i32 microbatches;           /* of the rows of a pipeline; 0 = one per grain */
+    bool all_forward;           /* a pipeline runs all forward tasks before any backward task (GPipe); else 1F1B */
     i32 slices;                 /* time slices per sequence, as in the net's rows; 0 = none */
     bool any_slices;            /* ignore the number of slices in `parallel` */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
@@ -139,7 +141,7 @@ void plan_draw_text(const struct plan *p, i32 width, struct str *out);
 /* How a task is written: its kind, then those of these fields that its kind has, in this order. */
 struct task_form {
     const char *name;
-    bool op, pair, rows, part, steps, range; /* pair: micro-batches node_a, node_b; range: of theta */
+    bool op, pair, rows, part, steps, range, some; /* pair: micro-batches node_a, node_b; range: of theta; some: if not all */
 };
 extern const struct task_form task_forms[TASK_NKIND];
 enum { TEXT_HOWS = CELL_SCAN + 1 };

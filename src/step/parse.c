@@ -63,6 +63,7 @@ static err complain(const struct reader *r, const struct token *t, const char *w
 }
 
 static bool is(const struct token *t, const char *word) { return t->n == strlen(word) && memcmp(t->s, word, t->n) == 0; }
+static bool begins(const struct token *t, const char *by) { return t->n > strlen(by) && memcmp(t->s, by, strlen(by)) == 0; }
 
 static err want(struct reader *r, const char *word) {
     char what[64];
@@ -268,7 +269,8 @@ static err task(struct reader *r) {
     }
     if (f->part) TRY(part(r, t.op, &t.node_a));
     if (f->steps) TRY(steps(r, &t));
-    if (f->range) TRY(range(r, "theta", netplan(g)->ntheta, t.kind == TASK_NORM ? netplan(g)->norm_block : LANES, &t.lo, &t.hi));
+    const bool ranges = f->range || (f->some && begins(&r->t, "theta["));
+    if (ranges) TRY(range(r, "theta", netplan(g)->ntheta, t.kind == TASK_NORM ? netplan(g)->norm_block : LANES, &t.lo, &t.hi));
     TRY(place(r, &t.device));
     TRY(planner_task(r->p, t));
     TRY(remember(r, first));

@@ -12,7 +12,8 @@ enum { AUTO_TRIES = 64 };
 
 void plan_update_everywhere(struct plan *p) {
     netplan(p)->whole = true;
-    for (u32 i = 0; i < p->ntask; i++) p->task[i].everywhere = p->task[i].everywhere || p->task[i].kind == TASK_UPDATE;
+    for (u32 i = 0; i < p->ntask; i++)
+        if (p->task[i].kind == TASK_UPDATE) p->task[i].everywhere = RUN_EVERYWHERE;
 }
 
 err plan_slices(const char *parallel, i32 *slices) {

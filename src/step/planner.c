@@ -130,7 +130,7 @@ static err weight_buffers(struct planner *p) {
     state.when = MESSAGE_GATHER;
     TRY(add_buffers(p, state, of->nstate, &p->at->state0));
     grad.kind = PBUF_GRAD;
-    grad.sparse = grad.sent = true;
+    grad.sparse = grad.sent = grad.in_part = true;
     grad.twin = TWIN_SWAP;
     grad.marks = PLAN_NO_MARKS;
     TRY(add_buffers(p, grad, of->train ? p->ngrain : 0, &p->at->grad0));
@@ -166,20 +166,36 @@ void plan_rank_rows(const struct plan *p, i32 rank, i32 *b0, i32 *b1) {
 
 static bool is_store(u8 kind) { return kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE; }
 
+/* The range of each buffer that tasks of a rank use, hi 0 = none. */
+struct used {
+    i64 lo, hi;
+};
+
+static void find_used(const struct plan *g, i32 rank, struct used *used) {
+    memset(used, 0, g->nbuf * sizeof *used);
+    for (u32 i = 0; i < g->ntask; i++) {
+        const struct task *t = &g->task[i];
+        for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+            struct used *v = &used[g->use[k].buf];
+            if (!t->everywhere && g->place[t->device].rank != rank) continue;
+            v->lo = v->hi == 0 ? g->use[k].lo : lmin(v->lo, g->use[k].lo);
+            v->hi = lmax(v->hi, g->use[k].hi);
+        }
+    }
+}
+
 /* Bytes of the buffers that tasks of a rank use, but for inputs and the store.  used: [nbuf] */
-static i64 held_by(const struct plan *g, i32 rank, bool *used) {
+static i64 held_by(const struct plan *g, i32 rank, struct used *used) {
     i32 b0 = 0, b1 = g->B;
     i64 held = 0;
     if (plan_holds_own_rows(g)) plan_rank_rows(g, rank, &b0, &b1);
-    memset(used, 0, g->nbuf * sizeof *used);
-    for (u32 i = 0; i < g->ntask; i++)
-        for (u32 k = g->task[i].use0; k < g->task[i].use0 + g->task[i].nuse; k++)
-            used[g->use[k].buf] |= g->task[i].everywhere || g->place[g->task[i].device].rank == rank;
+    find_used(g, rank, used);
     for (u32 i = 0; i < g->nbuf; i++) {
         const struct pbuf *b = &g->buf[i];
         const bool rows = b->kind == PBUF_ACT || b->kind == PBUF_DACT || b->kind == PBUF_SAVED || b->kind == PBUF_SCRATCH;
-        if (!used[i] || b->kind == PBUF_INPUT || is_store(b->kind)) continue;
-        held += round_up64(rows ? b->bytes / g->B * (b1 - b0) : b->bytes, 64);
+        const i64 bytes = rows ? b->bytes / g->B * (b1 - b0) : b->in_part ? (i64)pbuf_bytes(b, used[i].lo, used[i].hi) : b->bytes;
+        if (used[i].hi == 0 || b->kind == PBUF_INPUT || is_store(b->kind)) continue;
+        held += round_up64(bytes, 64);
         if (b->sparse && b->marks != PLAN_NO_MARKS) held += g->buf[b->marks].bytes;
     }
     return held;
@@ -187,7 +203,7 @@ static i64 held_by(const struct plan *g, i32 rank, bool *used) {
 
 static err sizes(struct plan *g, const struct net *n) {
     i64 most = 0, rest = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
-    bool *used;
+    struct used *used;
     NEW(used, g->nbuf + 1);
     for (u32 i = 0; i < g->ntask; i++) rest += g->task[i].members > 1 ? TEAM_LINE : 0;
     for (i32 rank = 0; rank < g->nrank; rank++) most = lmax(most, held_by(g, rank, used));
@@ -284,18 +300,21 @@ void planner_drop(struct planner *p) {
     p->plan = NULL;
 }
 
+/* Does sharer i run the op? */
+static bool is_near(const struct planner *p, i32 i, i32 l) { return !p->staged || p->sharer_stage[i] == p->stage[l]; }
+
 /* Copies of weights, largest first, each to the device with the least to copy so far: the order in `op`, the number of them. */
 static i32 prepared_by(const struct planner *p, i32 op[NET_OPS], u32 device[NET_OPS]) {
     i64 load[MACHINE_DEVICES] = {0};
     bool done[NET_OPS] = {0};
     for (i32 n = 0;; n++) {
-        i32 best = -1, least = 0;
+        i32 best = -1, least = -1;
         for (i32 l = 0; l < p->net->nop; l++)
             if (!done[l] && p->net->op[l].nderived > 0 && (best < 0 || p->net->op[l].nderived > p->net->op[best].nderived))
                 best = l;
         if (best < 0) return n;
-        for (i32 i = 1; i < p->nsharer; i++)
-            if (load[i] < load[least]) least = i;
+        for (i32 i = 0; i < p->nsharer; i++)
+            if (is_near(p, i, best) && (least < 0 || load[i] < load[least])) least = i;
         done[best] = true;
         load[least] += p->net->op[best].nderived;
         op[n] = best;
@@ -353,7 +372,7 @@ static err parts_early(struct planner *p) {
             const struct task t = {.kind = TASK_DW, .op = (u16)l, .device = p->device[c->at], .box = c->box, .node_a = k};
             TRY(planner_task(p, t));
         }
-        TRY(planner_merge_early(p, planner_part(p, k), planner_part(p, k + 1)));
+        TRY(planner_merge_early(p, ALL_STAGES, planner_part(p, k), planner_part(p, k + 1)));
     }
     return 0;
 }
@@ -362,7 +381,7 @@ static err parts_early(struct planner *p) {
 static err op_early(struct planner *p, i32 l) {
     const struct op *op = &p->net->op[l];
     if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == l) return parts_early(p);
-    return planner_merge_early(p, op->theta0, op->theta0 + op->ntheta);
+    return planner_merge_early(p, ALL_STAGES, op->theta0, op->theta0 + op->ntheta);
 }
 
 /* All pieces run an op before any runs the next one: time slices meet in every recurrent op, and ranks send early.  Weights of
@@ -429,12 +448,30 @@ err planner_build(struct planner *p) {
     return update(p);
 }
 
-/* A gradient that is kept for the next step goes to the rank that runs the backward pass of the first rows, which adds to it. */
+/* A gradient that is kept for the next step goes to the ranks that run the backward pass of the first rows, which adds to it. */
 static void keep_at_first(struct plan *g, u32 grad0) {
-    for (u32 i = 0; i < g->ntask && grad0 != PBUF_NONE; i++) {
-        if (g->task[i].kind != TASK_ZERO || g->task[i].box.b0 > 0) continue;
-        g->buf[grad0].home = g->place[g->task[i].device].rank;
-        g->buf[grad0].when = MESSAGE_KEEP;
+    if (grad0 == PBUF_NONE) return;
+    g->buf[grad0].home = HOME_STARTERS;
+    g->buf[grad0].when = MESSAGE_KEEP;
+}
+
+/* Forward tasks of rank r by op. */
+static void ops_of(const struct plan *g, i32 rank, bool op[NET_OPS]) {
+    memset(op, 0, NET_OPS * sizeof *op);
+    for (u32 i = 0; i < g->ntask; i++)
+        if (g->task[i].kind == TASK_FWD && g->place[g->task[i].device].rank == rank) op[g->task[i].op] = true;
+}
+
+/* Weights stay with the ranks that use them where ranks have ops of their own. */
+static void home_of_weights(struct plan *g, u32 theta) {
+    bool first[NET_OPS], other[NET_OPS], none[NET_OPS] = {0};
+    if (theta == PBUF_NONE || g->ntask == 0) return;
+    ops_of(g, g->place[g->task[g->ntask - 1].device].rank, first);
+    for (i32 rank = 0; rank < g->nrank; rank++) {
+        ops_of(g, rank, other);
+        if (memcmp(first, none, sizeof none) == 0) memcpy(first, other, sizeof first);
+        if (memcmp(other, none, sizeof none) == 0 || memcmp(first, other, sizeof first) == 0) continue;
+        g->buf[theta].home = HOME_READERS;
         return;
     }
 }
@@ -442,6 +479,7 @@ static void keep_at_first(struct plan *g, u32 grad0) {
 err planner_finish(struct planner *p, struct plan **out) {
     TRY(build_end(&p->build));
     struct plan *g = p->plan;
+    home_of_weights(g, p->at->theta);
     keep_at_first(g, p->at->grad0);
     TRY(sizes(g, p->net));
     plan_cost(g, p->net, p->machine);

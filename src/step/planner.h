@@ -15,9 +15,9 @@
 
 struct strategy;
 
-enum { PLAN_BUCKETS = 8, PLAN_PARTS = 4 };
+enum { PLAN_BUCKETS = 8, PLAN_PARTS = 4, ALL_STAGES = -1 };
 
-/* Part of the work, and the group of devices that runs it: devices at + k * team.stride + j * wave.stride of planner.device. */
+/* Part of the work, and the group of devices that runs it: devices at + k * team.stride + j * layers.stride of planner.device. */
 struct piece {
     struct slice box;
     i32 row; /* part of the rows */
@@ -39,10 +39,13 @@ struct planner {
     struct piece piece[MACHINE_DEVICES];
     i32 npiece, nrow;            /* pieces; parts of the rows */
     struct axis_of team;         /* n > 1: n devices of a group divide the hidden units of layers that support it */
-    struct axis_of wave;         /* n > 1: n devices of a group run different layers, on different chunks of steps */
+    struct axis_of layers;       /* n > 1: n devices of a group run different layers */
+    bool staged;                 /* each of them has ops of its own (pipeline), with their weights: */
+    u16 stage[NET_OPS];          /* index along `layers` of the device that runs an op */
     i32 chunks;                  /* chunks of a sequence, if there is a wave */
     u32 device[MACHINE_DEVICES]; /* of the machine, in the order of the pieces' groups */
     u32 sharer[MACHINE_DEVICES]; /* devices that each update a range of theta */
+    u16 sharer_stage[MACHINE_DEVICES];
     i32 ndevice, nsharer;
     bool sliced;   /* rows are time slices */
     bool early;    /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
@@ -51,7 +54,8 @@ struct planner {
     struct builder build;
     struct plan *plan;                         /* NULL while asking whether cuts apply */
     struct step_buffers *at;                   /* of the plan */
-    i64 bucket[PLAN_BUCKETS + PLAN_PARTS + 1]; /* their bounds, increasing */
+    i64 bucket[NET_OPS + PLAN_PARTS + 2];      /* their bounds, increasing */
+    i32 bucket_stage[NET_OPS + PLAN_PARTS + 2]; /* staged: whose devices merge and update it; else ALL_STAGES */
 };
 
 /* planner.c */
@@ -70,10 +74,14 @@ const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 
 /* The functions for strategy.cut. */
 err planner_cut_rows(struct planner *p, i32 n);     /* divides each piece into n pieces with devices of their own */
 err planner_share_units(struct planner *p, i32 n);  /* n devices of each group divide the hidden units of a layer */
-err planner_share_layers(struct planner *p, i32 n); /* n devices of each group divide the layers */
+err planner_share_layers(struct planner *p, i32 n); /* n devices of each group divide the layers, chunk by chunk */
+err planner_share_stages(struct planner *p, i32 n); /* n devices of each group have layers of their own */
 i32 planner_group(const struct planner *p);                                    /* devices of a piece */
 u32 planner_member(const struct planner *p, const struct piece *c, i32 i);     /* device i of the piece's group */
-u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j); /* member k of the team, j along the wave */
+u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j); /* member k of the team, j along the layers */
+i32 planner_member_stage(const struct planner *p, i32 i);                      /* j of device i of a group */
+/* The devices of a piece that share ranges of theta of a stage, in order; returns their number. */
+i32 planner_stage_group(const struct planner *p, const struct piece *c, i32 stage, u32 device[MACHINE_DEVICES]);
 static inline i32 piece_rank(const struct planner *p, const struct piece *c) {
     return p->machine->device[p->device[c->at]].rank;
 }
@@ -82,7 +90,7 @@ static inline i32 piece_rank(const struct planner *p, const struct piece *c) {
  * needs. Ranges must lie inside the iteration range, rows at bounds of micro-batches: plan_check verifies. */
 err planner_task(struct planner *p, struct task t);
 /* planner.c: the FWD or BWD tasks of an op for a piece, one for each member of a team, or the piece's member of a chain.
- * t: kind, op and steps; j: device along the wave. */
+ * t: kind, op and steps; j: device along the layers. */
 err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j);
 /* Adds all steps of op l for a piece; nothing if a backward pass has nothing to compute. */
 err planner_whole(struct planner *p, enum task_kind kind, const struct piece *c, i32 l);
@@ -100,7 +108,12 @@ i32 wave_width(const struct net *n);                   /* recurrent ops of the w
 i32 wave_chunks(const struct planner *p, i32 devices); /* number of chunks with the least predicted time on n devices */
 err wave_tasks(struct planner *p);                     /* all FWD, ZERO and BWD tasks of a step */
 
-err planner_merge_early(struct planner *p, i64 lo, i64 hi); /* MERGE tasks over a range of theta, for pairs that one rank holds */
+/* pipeline.c */
+i32 pipeline_layers(const struct net *n);   /* ops with weights: the most stages */
+err pipeline_tasks(struct planner *p);      /* all FWD, ZERO and BWD tasks of a step */
+
+/* MERGE tasks over a range of theta of a stage, for pairs that one rank holds. */
+err planner_merge_early(struct planner *p, i32 stage, i64 lo, i64 hi);
 err planner_merge(struct planner *p);                       /* all MERGE tasks that planner_merge_early has not added */
 /* ranges.c. Part `part` of `parts` of a range of theta, cut at norm blocks. */
 void planner_range(const struct plan *p, i64 from, i64 to, i32 part, i32 parts, i64 *lo, i64 *hi);

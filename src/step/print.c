@@ -39,7 +39,7 @@
 const struct task_form task_forms[TASK_NKIND] = {
     [TASK_PREP] = {"prep", .op = true},
     [TASK_FWD] = {"fwd", .op = true, .rows = true, .steps = true},
-    [TASK_ZERO] = {"zero", .rows = true},
+    [TASK_ZERO] = {"zero", .rows = true, .some = true},
     [TASK_BWD] = {"bwd", .op = true, .rows = true, .steps = true},
     [TASK_DW] = {"dw", .op = true, .rows = true, .part = true},
     [TASK_MERGE] = {"merge", .pair = true, .range = true},
@@ -108,7 +108,7 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
         append(out, " %s %d/%d", op_is_chain(op) ? "chain" : "unit", t->member, t->members);
     else if (f->steps && task_is_chunk(t, n))
         append(out, " t[%d,%d)", t->box.t0, t->box.t1);
-    if (f->range) append(out, " theta[%lld,%lld)", (long long)t->lo, (long long)t->hi);
+    if (f->range || (f->some && t->hi > 0)) append(out, " theta[%lld,%lld)", (long long)t->lo, (long long)t->hi);
 }
 
 const char *byte_unit(i64 bytes, f64 *v) {

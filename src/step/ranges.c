@@ -40,6 +40,20 @@ static void cut_bucket(struct planner *p) {
     }
 }
 
+/* A bucket for each run of ops of one stage.  A block of the norm on a border belongs to the ops before it. */
+static void stage_buckets(struct planner *p) {
+    i32 now = p->stage[0];
+    for (i32 l = 0; l < p->net->nop; l++) {
+        const i64 at = block_at(p, p->net->op[l].theta0);
+        if (p->net->op[l].ntheta == 0 || p->stage[l] == now) continue;
+        if (at > p->bucket[p->nbucket]) p->bucket_stage[p->nbucket++] = now;
+        p->bucket[p->nbucket] = at;
+        now = p->stage[l];
+    }
+    if (netplan(p->plan)->ntheta > p->bucket[p->nbucket]) p->bucket_stage[p->nbucket++] = now;
+    p->bucket[p->nbucket] = netplan(p->plan)->ntheta;
+}
+
 /* Gradients come from the last op to the first, so what is sent of each must be about the same for all ranks: ranges of theta,
  * each shared out by itself, that begin where ops do (or at the next block of the norm), none too small.  So what an op has is in
  * its own bucket and the one before it: forward, to which weights come bucket by bucket, never waits for those of the next op. */
@@ -47,6 +61,10 @@ void planner_buckets(struct planner *p) {
     const struct plan *g = p->plan;
     p->nbucket = 0;
     p->bucket[0] = 0;
+    if (p->staged) {
+        stage_buckets(p);
+        return;
+    }
     for (i32 l = 1; p->early && l < p->net->nop && p->nbucket + 1 < PLAN_BUCKETS; l++) {
         const i64 at = block_at(p, p->net->op[l].theta0);
         if (at >= netplan(g)->ntheta) break;
@@ -55,6 +73,7 @@ void planner_buckets(struct planner *p) {
     }
     p->bucket[++p->nbucket] = netplan(g)->ntheta;
     cut_bucket(p);
+    for (i32 b = 0; b < p->nbucket; b++) p->bucket_stage[b] = ALL_STAGES;
 }
 
 /* Order of the buckets: from the last to the first, but the parts of an op forward. */
@@ -70,8 +89,16 @@ i32 planner_bucket(const struct planner *p, i32 i) {
 
 /* Gives the remaining blocks to a different sharer in every bucket. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi) {
-    const i32 n = p->nsharer;
-    planner_range(p->plan, p->bucket[bucket], p->bucket[bucket + 1], (i + bucket) % n, n, lo, hi);
+    const i32 stage = p->bucket_stage[bucket];
+    i32 n = 0, k = 0;
+    *lo = *hi = 0;
+    if (stage != ALL_STAGES && p->sharer_stage[i] != stage) return;
+    for (i32 s = 0; s < p->nsharer; s++) {
+        const bool same = stage == ALL_STAGES || p->sharer_stage[s] == stage;
+        n += same;
+        k += same && s < i;
+    }
+    planner_range(p->plan, p->bucket[bucket], p->bucket[bucket + 1], (k + bucket) % n, n, lo, hi);
 }
 
 enum { TABLE_LINES = 512 }; /* smaller tables are sent whole */

@@ -45,7 +45,7 @@ err plan_sent(const struct plan *p, i32 parts, struct plan_sent *out) {
     *out = (struct plan_sent){0};
     const err e = plan_exchange(p, &a, &m, &n);
     for (u32 i = 0; i < n && e >= 0; i++)
-        if (m[i].when != MESSAGE_GATHER) count(p, &m[i], m[i].when == MESSAGE_STEP ? parts : parts - 1, out);
+        if (m[i].when < MESSAGE_SETTLE) count(p, &m[i], m[i].when == MESSAGE_STEP ? parts : parts - 1, out);
     arena_free(&a);
     return e;
 }

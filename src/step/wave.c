@@ -95,7 +95,7 @@ static err chunk(struct planner *p, const struct piece *c, const struct wave *w,
     struct task t = {.kind = (u8)kind, .op = (u16)l};
     t.box.t0 = (i32)(T * k / p->chunks);
     t.box.t1 = (i32)(T * (k + 1) / p->chunks);
-    return planner_op(p, t, c, w->nth[l] % p->wave.n);
+    return planner_op(p, t, c, w->nth[l] % p->layers.n);
 }
 
 /* Adds the tasks by diagonals, so that a device that becomes free finds its next chunk ready. */
@@ -136,7 +136,7 @@ static err backward(struct planner *p, const struct piece *c) {
 }
 
 err wave_tasks(struct planner *p) {
-    p->chunks = imax(1, wave_chunks(p, p->wave.n));
+    p->chunks = imax(1, wave_chunks(p, p->layers.n));
     for (i32 i = 0; i < p->npiece; i++) TRY(forward(p, &p->piece[i]));
     for (i32 i = 0; p->q->train && i < p->npiece; i++) {
         TRY(planner_zero(p, &p->piece[i]));

@@ -13,7 +13,7 @@ static i64 count(const struct plan_message *m) { return m->hi - m->lo; }
 static bool takes(const struct plan *p, const struct plan_message *m) {
     const struct pbuf *b = &p->buf[m->buf];
     const bool gradient = !b->lent && b->element == ELEMENT_F32 && b->repeat == 1;
-    return m->when != MESSAGE_GATHER && !m->sparse && gradient && count(m) >= LEAST;
+    return m->when < MESSAGE_SETTLE && !m->sparse && gradient && count(m) >= LEAST;
 }
 
 static i64 room(const struct plan *p, const struct plan_message *m) {

@@ -53,6 +53,7 @@ static err steps(struct rank *r) {
         real_fill(&net, r->input, B, s);
         struct step_args a = real_step(r->input, B, s);
         TRY(step_run(r->step, &a, &out));
+        TRY(step_settle(r->step, &(struct exec_result){0}));
     }
     r->loss = out.loss;
     return exec_quiet(step_exec(r->step));

@@ -16,7 +16,8 @@ static struct net net;
 /* A rank of a training; all of it where there is one. */
 struct rig {
     const char *machine, *parallel;
-    i32 B, threads;
+    i32 B, threads, microbatches;
+    bool all_forward, accumulate;
     struct comm *comm;
     struct machine at;
     struct plan *plan;
@@ -38,6 +39,8 @@ static err train(struct rig *r) {
     TRY(machine_parse(r->machine, &r->at));
     struct plan_request q = {.net = &net, .machine = &r->at, .B = r->B, .train = true, .nstate = o->nstate};
     q.parallel = r->parallel;
+    q.microbatches = r->microbatches;
+    q.all_forward = r->all_forward;
     TRY(plan_make(&q, &r->plan));
     TRY(pool_new(r->threads, &r->pool));
     TRY(store_new(&net, o, &r->store));
@@ -48,10 +51,12 @@ static err train(struct rig *r) {
     for (u32 s = 0; s < STEPS; s++) {
         real_fill(&net, r->input, r->B, s % 3);
         struct step_args step = real_step(r->input, r->B, s);
+        step.accumulate = r->accumulate && s % 2 == 0;
         TRY(step_run(r->x, &step, &out));
         if (!out.finite) return FAIL(E1, "the loss is no number");
     }
     r->loss = out.loss;
+    TRY(step_settle(r->x, &out));
     return exec_gather(step_exec(r->x));
 }
 
@@ -79,14 +84,16 @@ static void compare(const struct rig *a, const struct rig *serial) {
         fail_msg("%s on %s with %d workers, batch %d: other bits than serial", a->parallel, a->machine, a->threads, a->B);
 }
 
-static const struct rig *serial(i32 B) {
+static const struct rig *serial_of(i32 B, bool accumulate) {
     static struct rig r;
     done(&r);
-    r = (struct rig){.machine = "cpu", .parallel = "serial", .B = B, .threads = 1};
+    r = (struct rig){.machine = "cpu", .parallel = "serial", .B = B, .threads = 1, .accumulate = accumulate};
     live(&r);
     if (r.e < 0) fail_msg("serial: %s", r.why.text);
     return &r;
 }
+
+static const struct rig *serial(i32 B) { return serial_of(B, false); }
 
 static void same_bits(const struct rig *as, const char *machine, const char *parallel, i32 threads) {
     struct rig r = {.machine = machine, .parallel = parallel, .B = as->B, .threads = threads};
@@ -104,7 +111,9 @@ static const struct {
     i32 devices, rows; /* rows: the least batch that has as many micro-batches */
 } products[] = {{"data:2*unit:2", 4, 2}, {"unit:2*data:2", 4, 2}, {"data:2*wave:2", 4, 2}, {"wave:3*data:2", 6, 2},
                 {"wave:2*unit:2", 4, 1}, {"unit:2*wave:2", 4, 1}, {"data:2*unit:3", 6, 2}, {"data:4*unit:2", 8, 4},
-                {"data:3*wave:2", 6, 3}, {"data:2*wave:2*unit:2", 8, 2}, {"unit:2*data:2*wave:2", 8, 2}};
+                {"data:3*wave:2", 6, 3}, {"pipeline:2*unit:2", 4, 2}, {"data:2*pipeline:2", 4, 4},
+                {"pipeline:3*data:2", 6, 4}, {"unit:2*pipeline:2", 4, 2}, {"data:2*pipeline:2*unit:2", 8, 4},
+                {"data:2*wave:2*unit:2", 8, 2}, {"unit:2*data:2*wave:2", 8, 2}};
 
 static void all_products(i32 B, i32 from, i32 to) {
     const struct rig *s = serial(B);
@@ -138,6 +147,23 @@ TEST(products_of_every_cell) {
     }
 }
 
+static void on_ranks(const struct rig *s, const struct rig *like, i32 ranks) {
+    static struct rig r[RANKS];
+    struct comm *comm[RANKS] = {0};
+    T_OK(comm_threads(ranks, comm));
+    for (i32 k = 0; k < ranks; k++) {
+        r[k] = *like;
+        r[k].B = s->B;
+        r[k].accumulate = s->accumulate;
+        r[k].comm = comm[k];
+        assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
+    }
+    for (i32 k = 0; k < ranks; k++) pthread_join(r[k].thread, NULL);
+    for (i32 k = 0; k < ranks; k++) compare(&r[k], s);
+    for (i32 k = 0; k < ranks; k++) assert_string_equal(r[k].plan->strategy, like->parallel);
+    for (i32 k = 0; k < ranks; k++) done(&r[k]);
+}
+
 TEST(products_on_ranks) {
     static const struct {
         const char *machine, *parallel;
@@ -149,20 +175,33 @@ TEST(products_on_ranks) {
                  {"host*2(cpu*4) gflops=0.001", "data:2*wave:2*unit:2", 2, 2},
                  {"host*4(cpu*2) gflops=0.001", "data:3*wave:2", 4, 2},
                  {"host*2(cpu*2) gflops=0.001", "unit:2", 2, 2}};
-    static struct rig r[RANKS];
     real_stack(&net, CELL_LSTM, 3, 21, 41, false);
     const struct rig *s = serial(13);
     for (size_t i = 0; i < (t_few() ? 2 : COUNT(cases)); i++) {
-        struct comm *comm[RANKS] = {0};
-        T_OK(comm_threads(cases[i].ranks, comm));
-        for (i32 k = 0; k < cases[i].ranks; k++) {
-            r[k] = (struct rig){.machine = cases[i].machine, .parallel = cases[i].parallel, .B = 13, .threads = cases[i].threads,
-                                .comm = comm[k]};
-            assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
-        }
-        for (i32 k = 0; k < cases[i].ranks; k++) pthread_join(r[k].thread, NULL);
-        for (i32 k = 0; k < cases[i].ranks; k++) compare(&r[k], s);
-        for (i32 k = 0; k < cases[i].ranks; k++) done(&r[k]);
+        const struct rig like = {.machine = cases[i].machine, .parallel = cases[i].parallel, .threads = cases[i].threads};
+        on_ranks(s, &like, cases[i].ranks);
+    }
+}
+
+/* Layers on ranks, with either order of micro-batches, alone and with rows, units and threads. */
+TEST(pipelines_on_ranks) {
+    static const struct {
+        const char *machine, *parallel;
+        i32 ranks, threads;
+    } cases[] = {{"host*2(cpu)", "pipeline:2", 2, 1}, {"host*4(cpu)", "data:2*pipeline:2", 4, 1},
+                 {"host*3(cpu)", "pipeline:3", 3, 1}, {"host*4(cpu)", "pipeline:2*data:2", 4, 1},
+                 {"host*2(cpu*2)", "pipeline:2*unit:2", 2, 2}, {"host*2(cpu*2)", "pipeline:4", 2, 2},
+                 {"host*2(cpu*2)", "pipeline:4", 2, 1}, {"host*4(cpu)", "pipeline:3", 4, 1},
+                 {"host*2(cpu*2)", "pipeline:2*data:2", 2, 2}, {"host*2(cpu*4)", "data:2*pipeline:2*unit:2", 2, 2}};
+    for (i32 kind = 0; kind < (t_few() ? 1 : 4); kind++) { /* the last one keeps every second gradient for the next step */
+        real_stack(&net, (enum cell_kind)(kind % 2), 3, 21, 41, kind == 2);
+        const struct rig *s = serial_of(13, kind == 3);
+        for (size_t i = 0; i < (t_few() ? 3 : COUNT(cases)); i++)
+            for (i32 how = 0; how < 3; how++) {
+                const struct rig like = {.machine = cases[i].machine, .parallel = cases[i].parallel, .threads = cases[i].threads,
+                                         .microbatches = how == 2 ? 2 : 0, .all_forward = how == 1};
+                on_ranks(s, &like, cases[i].ranks);
+            }
     }
 }
 
@@ -203,4 +242,5 @@ TEST(slices_in_a_product_have_the_bits_of_the_slices) {
 }
 
 T_MAIN(cmocka_unit_test(products_have_the_bits_of_serial), cmocka_unit_test(products_of_every_cell),
-       cmocka_unit_test(products_on_ranks), cmocka_unit_test(slices_in_a_product_have_the_bits_of_the_slices))
+       cmocka_unit_test(products_on_ranks), cmocka_unit_test(pipelines_on_ranks),
+       cmocka_unit_test(slices_in_a_product_have_the_bits_of_the_slices))

@@ -1,0 +1,236 @@
+/* pipeline.c - which stage has which layers, and in which order a stage works on its micro-batches.
+ *
+ *     stage 0   F0 F1 F2 .  .  B0 F3 .  B1 ..      1F1B: a stage that holds as many micro-batches as there are stages from it on
+ *     stage 1   .  F0 F1 .  B0 F2 B1 F3 B2 ..      to the last one prefers backward, so no more are alive at a time
+ *
+ *     stage 0   F0 F1 F2 F3 .  .  .  B0 B1 ..      GPipe: all forward, then all backward
+ *
+ * The layers are cut into stages of consecutive ops so that the longest stage is as short as possible (dynamic programming over
+ * the cuts; Narayanan et al., PipeDream, SOSP 2019).  The order follows from a simulation with the predicted work of each stage;
+ * a device then works in this order and waits where it has to.  Micro-batches are whole grains, so every order has the bits of
+ * `serial`. */
+#include <math.h>
+
+#include "base/mem.h"
+#include "model/layer.h"
+#include "plan/slice.h"
+#include "step/planner.h"
+
+#define FLOAT_FLOPS 200.0 /* of an output's exp, masks, losses, in flops of products (cost.c) */
+#define BACKWARD 2.0      /* work of backward against forward */
+
+static bool has_weights(const struct net *n, i32 l) { return n->op[l].ntheta > 0; }
+
+i32 pipeline_layers(const struct net *n) {
+    i32 layers = 0;
+    for (i32 l = 0; l < n->nop; l++) layers += has_weights(n, l);
+    return layers;
+}
+
+/* Work of an op in both directions, in flops. */
+static f64 work_of(const struct net *n, i32 l, i32 rows) {
+    const struct op *op = &n->op[l];
+    const f64 products = op->layer->flops ? op->layer->flops(op, n, rows, false) + op->layer->flops(op, n, rows, true) : 0;
+    const f64 floats = op->out < 0 ? 0 : (f64)n->buf[op->out].T * rows * n->buf[op->out].F;
+    return products + (1 + BACKWARD) * floats * FLOAT_FLOPS;
+}
+
+/* ------------------------------------------------------------------ stages -------------------------------------------------- */
+
+/* A unit: an op with weights, and the ops without that follow it; those before the first belong to it. */
+struct units {
+    i32 n, first[NET_OPS + 1]; /* first op of each */
+    f64 before[NET_OPS + 1];   /* work of the units before it */
+};
+
+/* No cut separates an op from one that shares its weights. */
+static bool may_cut(const struct net *n, i32 l) {
+    for (i32 k = l; k < n->nop; k++)
+        if (n->op[k].spec.share >= 0 && n->op[k].spec.share < l) return false;
+    return true;
+}
+
+static void find_units(const struct net *n, i32 rows, struct units *u) {
+    f64 work = 0;
+    u->n = 0;
+    for (i32 l = 0; l < n->nop; l++) {
+        if (has_weights(n, l) && (u->n == 0 || may_cut(n, l))) {
+            u->first[u->n] = u->n == 0 ? 0 : l;
+            u->before[u->n] = u->n == 0 ? 0 : work;
+            u->n++;
+        }
+        work += work_of(n, l, rows);
+    }
+    if (u->n == 0) u->first[u->n] = 0, u->before[u->n++] = 0;
+    u->first[u->n] = n->nop;
+    u->before[u->n] = work;
+}
+
+/* Cuts the units into n runs with the least longest one; cut [n + 1]: their borders.  best[k][i] = the longest of the first i
+ * units in k + 1 runs, from[k][i] = where the last of these begins. */
+static err cut_stages(const struct units *u, i32 n, i32 *cut) {
+    f64(*best)[NET_OPS + 1];
+    i32(*from)[NET_OPS + 1];
+    NEW(best, n);
+    const err e = mem_new((void **)&from, n, sizeof *from);
+    for (i32 k = 0; k < n && e >= 0; k++)
+        for (i32 i = k + 1; i <= u->n; i++) {
+            best[k][i] = k == 0 ? u->before[i] : (f64)INFINITY;
+            from[k][i] = 0;
+            for (i32 j = k; k > 0 && j < i; j++) {
+                const f64 longest = dmax(best[k - 1][j], u->before[i] - u->before[j]);
+                if (longest >= best[k][i]) continue;
+                best[k][i] = longest;
+                from[k][i] = j;
+            }
+        }
+    cut[n] = u->n;
+    for (i32 k = n - 1; k >= 0 && e >= 0; k--) cut[k] = from[k][cut[k + 1]];
+    mem_free(best);
+    mem_free(from);
+    return e;
+}
+
+static err find_stages(struct planner *p) {
+    struct units u;
+    i32 cut[MACHINE_DEVICES + 1];
+    find_units(p->net, p->grain, &u);
+    const i32 n = imin(p->layers.n, u.n);
+    TRY(cut_stages(&u, n, cut));
+    for (i32 k = 0; k < n; k++)
+        for (i32 l = u.first[cut[k]]; l < u.first[cut[k + 1]]; l++) p->stage[l] = (u16)k;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ order --------------------------------------------------- */
+
+/* A run of consecutive ops of one stage, and how far its micro-batches are. */
+struct segment {
+    i32 l0, l1, stage;
+    f64 work;
+    i32 fwd, bwd; /* micro-batches done, or under way */
+};
+
+struct order {
+    struct planner *p;
+    const struct piece *c;
+    i32 n, m; /* segments, micro-batches */
+    struct segment seg[NET_OPS];
+    struct slice rows[MACHINE_DEVICES];
+    f64 *done[2];              /* [n][m] when forward, backward of a micro-batch by a segment is done */
+    f64 free_at[NET_OPS];      /* of each stage */
+};
+
+static void find_segments(struct order *o) {
+    const struct net *n = o->p->net;
+    o->n = 0;
+    for (i32 l = 0; l < n->nop; l++) {
+        struct segment *s = o->n > 0 ? &o->seg[o->n - 1] : NULL;
+        if (!s || s->stage != o->p->stage[l]) {
+            s = &o->seg[o->n++];
+            *s = (struct segment){.l0 = l, .stage = o->p->stage[l]};
+        }
+        s->l1 = l + 1;
+        s->work += work_of(n, l, o->p->grain);
+    }
+}
+
+/* When forward (back 0) or backward of the next micro-batch of a segment can start; -1 = not yet, or there is none. */
+static f64 ready(const struct order *o, i32 k, i32 back) {
+    const struct segment *s = &o->seg[k];
+    const i32 m = back ? s->bwd : s->fwd;
+    if (m == o->m) return -1;
+    f64 at = 0;
+    if (back && (!o->p->q->train || s->fwd <= m)) return -1;
+    if (back && o->p->q->all_forward && s->fwd < o->m) return -1;
+    if (back && k + 1 < o->n) {
+        if (o->seg[k + 1].bwd <= m) return -1;
+        at = o->done[1][(k + 1) * o->m + m];
+    } else if (back) {
+        at = o->done[0][k * o->m + m];
+    }
+    if (!back && k > 0) {
+        if (o->seg[k - 1].fwd <= m) return -1;
+        at = o->done[0][(k - 1) * o->m + m];
+    }
+    const i32 alive = s->fwd - s->bwd;
+    if (!back && o->p->q->train && !o->p->q->all_forward && alive >= o->n - k) return -1; /* 1F1B */
+    return dmax(at, o->free_at[s->stage]);
+}
+
+/* The next work of any stage: the earliest, backward first, of forward that of the last segment. */
+static bool choose(const struct order *o, i32 *seg, i32 *back, f64 *at) {
+    *seg = -1;
+    for (i32 b = 1; b >= 0; b--)
+        for (i32 k = o->n - 1; k >= 0; k--) {
+            const f64 t = ready(o, k, b);
+            if (t < 0 || (*seg >= 0 && t >= *at)) continue;
+            *seg = k;
+            *back = b;
+            *at = t;
+        }
+    return *seg >= 0;
+}
+
+static err zero(const struct order *o, const struct segment *s) {
+    struct planner *p = o->p;
+    const struct net *n = p->net;
+    u32 device[MACHINE_DEVICES];
+    const i32 last = planner_stage_group(p, o->c, s->stage, device) - 1;
+    struct task t = {.kind = TASK_ZERO, .device = device[last], .box = o->c->box, .lo = n->op[s->l0].theta0};
+    if (s->l0 == 0) t.lo = 0;
+    t.hi = s->l1 < n->nop ? n->op[s->l1].theta0 : n->ntheta;
+    return t.hi > t.lo ? planner_task(p, t) : 0;
+}
+
+/* The tasks of a segment for one micro-batch. */
+static err run(const struct order *o, struct segment *s, i32 back) {
+    struct planner *p = o->p;
+    struct piece c = *o->c;
+    const i32 m = back ? s->bwd : s->fwd;
+    c.box.b0 = o->rows[m].b0;
+    c.box.b1 = o->rows[m].b1;
+    if (back && m == 0) TRY(zero(o, s));
+    for (i32 i = s->l0; i < s->l1; i++) {
+        const i32 l = back ? s->l1 - 1 - (i - s->l0) : i;
+        if (back && !op_has_backward(p->net, &p->net->op[l])) continue;
+        TRY(planner_op(p, (struct task){.kind = back ? TASK_BWD : TASK_FWD, .op = (u16)l}, &c, s->stage));
+    }
+    return 0;
+}
+
+static err roll(struct order *o) {
+    i32 k, back;
+    f64 at;
+    while (choose(o, &k, &back, &at)) {
+        struct segment *s = &o->seg[k];
+        const f64 end = at + s->work * (back ? BACKWARD : 1) / (1 + BACKWARD);
+        TRY(run(o, s, back));
+        i32 *m = back ? &s->bwd : &s->fwd;
+        o->done[back][k * o->m + *m] = o->free_at[s->stage] = end;
+        ++*m;
+    }
+    return 0;
+}
+
+static err one_piece(struct planner *p, const struct piece *c, struct order *o) {
+    *o = (struct order){.p = p, .c = c};
+    const i32 grains = ceil_div(c->box.b1 - c->box.b0, p->grain), wish = p->q->microbatches > 0 ? p->q->microbatches : grains;
+    o->m = slice_cut_count(c->box, p->grain, imin(wish, MACHINE_DEVICES), o->rows);
+    find_segments(o);
+    NEW(o->done[0], (i64)2 * o->n * o->m);
+    o->done[1] = o->done[0] + (i64)o->n * o->m;
+    const err e = roll(o);
+    mem_free(o->done[0]);
+    return e;
+}
+
+err pipeline_tasks(struct planner *p) {
+    struct order *o;
+    TRY(find_stages(p));
+    NEW(o, 1);
+    err e = 0;
+    for (i32 i = 0; i < p->npiece && e >= 0; i++) e = one_piece(p, &p->piece[i], o);
+    mem_free(o);
+    return e;
+}

@@ -1,0 +1,48 @@
+/* pipeline.c - pipeline parallelism: each device has some layers and their weights, and passes micro-batches on; bit-identical to
+ * serial.
+ *
+ *     device 0   fwd 0 1 2 3 ..                bwd . . 0 1 2 3 | norm, update of its layers
+ *     device 1         fwd 0 bwd 0 fwd 1 bwd 1 ..              | norm, update of its layers
+ *
+ * Devices may be of different ranks: activations and their gradients become messages, and a rank holds gradients, optimizer state
+ * and activations of its own layers alone.  With M micro-batches P devices are idle for (P - 1) / (M + P - 1) of the time, where
+ * their layers take equally long.  GPipe: Huang et al., NeurIPS 2019; 1F1B: Narayanan et al., PipeDream, SOSP 2019. */
+#include "step/strategy/strategy.h"
+
+static i32 most(struct planner *p, i32 n) {
+    const i32 layers = pipeline_layers(p->net);
+    if (p->sliced) {
+        planner_why(p, "time slices converge layer by layer, so layers cannot run at the same time");
+        return 0;
+    }
+    if (p->layers.n > 1) {
+        planner_why(p, "the cut wave divides the layers already");
+        return 0;
+    }
+    if (!p->q->train) return 1;
+    if (layers < 2) {
+        planner_why(p, "the model has one layer with weights, and a stage needs one of its own");
+        return 0;
+    }
+    if (n > layers) planner_why(p, "the model has %d layers with weights, so at most %d stages have work", layers, layers);
+    if (p->q->microbatches > p->ngrain / p->nrow) {
+        planner_why(p, "a batch of %d in %d part%s has %d grains of %d rows a part, so %d micro-batches are too many (--grains)",
+                    p->q->B, p->nrow, p->nrow > 1 ? "s" : "", p->ngrain / p->nrow, p->grain, p->q->microbatches);
+        return 1;
+    }
+    if (p->ngrain / p->nrow < 2) {
+        planner_why(p, "a batch of %d gives one micro-batch, so only one stage would work at a time", p->q->B);
+        return 1;
+    }
+    return layers;
+}
+
+const struct strategy strategy_pipeline = {
+    .name = "pipeline",
+    .help = "pipeline parallelism: each device has some layers, and passes on micro-batches",
+    .exact = true,
+    .counted = true,
+    .most = most,
+    .cut = planner_share_stages,
+    .tasks = pipeline_tasks,
+};
