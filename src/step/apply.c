@@ -70,7 +70,8 @@ err planner_share_layers(struct planner *p, i32 n) {
 
 err planner_share_stages(struct planner *p, i32 n) {
     p->staged = true;
-    return planner_share_layers(p, n);
+    TRY(planner_share_layers(p, n));
+    return pipeline_stages(p);
 }
 
 /* ------------------------------------------------------------------ numbers of parts ---------------------------------------- */

@@ -17,25 +17,31 @@ static i32 owner(const struct planner *p, const struct merge_pair *m) {
 
 static i32 rank_of(const struct planner *p, i32 sharer) { return p->machine->device[p->sharer[sharer]].rank; }
 
-/* The rank whose pieces hold all micro-batches of a pair, -1 = none: inside a process sums cost no messages. */
-static i32 owner_rank(const struct planner *p, const struct merge_pair *m) {
+/* Rank of a piece's devices of a stage. */
+static i32 stage_rank(const struct planner *p, const struct piece *c, i32 stage) {
+    return p->machine->device[planner_device(p, c, 0, imax(0, stage))].rank;
+}
+
+/* The rank whose pieces hold all micro-batches of a pair for a stage, -1 = none: inside a process sums cost no messages. */
+static i32 owner_rank(const struct planner *p, const struct merge_pair *m, i32 stage) {
     i32 rank = -1;
     for (i32 i = 0; i < p->npiece; i++) {
         i32 g0 = p->piece[i].box.b0 / p->grain, g1 = ceil_div(p->piece[i].box.b1, p->grain);
         if (g0 >= m->end || g1 <= m->a) continue;
-        if (rank >= 0 && piece_rank(p, &p->piece[i]) != rank) return -1;
-        rank = piece_rank(p, &p->piece[i]);
+        const i32 here = stage_rank(p, &p->piece[i], stage);
+        if (rank >= 0 && here != rank) return -1;
+        rank = here;
     }
     return rank;
 }
 
-/* Adds MERGE tasks of a device over elements [lo,hi), for the pairs of these owners. */
-static err merge_range(struct planner *p, u32 device, i32 piece, i32 rank, i64 lo, i64 hi) {
+/* Adds MERGE tasks of a device over elements [lo,hi) of a stage, for the pairs of these owners. */
+static err merge_range(struct planner *p, u32 device, i32 stage, i32 piece, i32 rank, i64 lo, i64 hi) {
     struct merge_pair pair[MACHINE_DEVICES];
     if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d micro-batches, at most %d are possible", p->ngrain, MACHINE_DEVICES);
     const i32 n = merge_pairs(p->ngrain, pair);
     for (i32 k = 0; k < n && hi > lo; k++) {
-        if (owner(p, &pair[k]) != piece || owner_rank(p, &pair[k]) != rank) continue;
+        if (owner(p, &pair[k]) != piece || owner_rank(p, &pair[k], stage) != rank) continue;
         const struct task t = {
             .kind = TASK_MERGE, .device = device, .node_a = pair[k].a, .node_b = pair[k].b, .lo = lo, .hi = hi};
         TRY(planner_task(p, t));
@@ -56,7 +62,7 @@ static err share_in_rank(struct planner *p, i32 rank, i32 stage, i64 from, i64 t
     for (i32 i = 0; i < p->nsharer; i++) {
         if (!shares(p, i, rank, stage)) continue;
         planner_range(p->plan, from, to, part++, parts, &lo, &hi);
-        TRY(merge_range(p, p->sharer[i], -1, rank, lo, hi));
+        TRY(merge_range(p, p->sharer[i], stage, -1, rank, lo, hi));
     }
     return 0;
 }
@@ -67,7 +73,7 @@ static err share_out(struct planner *p) {
     for (i32 b = 0; b < p->nbucket; b++)
         for (i32 i = 0; i < p->nsharer; i++) {
             planner_share(p, planner_bucket(p, b), i, &lo, &hi);
-            TRY(merge_range(p, p->sharer[i], -1, -1, lo, hi));
+            TRY(merge_range(p, p->sharer[i], p->bucket_stage[planner_bucket(p, b)], -1, -1, lo, hi));
         }
     return 0;
 }
@@ -80,7 +86,7 @@ static err merge_own(struct planner *p, i32 piece, i32 stage, i64 from, i64 to) 
     i64 lo, hi;
     for (i32 i = 0; i < group; i++) {
         planner_range(p->plan, from, to, i, group, &lo, &hi);
-        TRY(merge_range(p, device[i], piece, piece_rank(p, c), lo, hi));
+        TRY(merge_range(p, device[i], stage, piece, stage_rank(p, c, stage), lo, hi));
     }
     return 0;
 }

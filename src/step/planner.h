@@ -108,8 +108,10 @@ i32 wave_width(const struct net *n);                   /* recurrent ops of the w
 i32 wave_chunks(const struct planner *p, i32 devices); /* number of chunks with the least predicted time on n devices */
 err wave_tasks(struct planner *p);                     /* all FWD, ZERO and BWD tasks of a step */
 
-/* pipeline.c */
+/* stages.c, pipeline.c */
+f64 pipeline_work(const struct net *n, i32 l, i32 rows); /* of op l in both directions, in flops */
 i32 pipeline_layers(const struct net *n);   /* ops with weights: the most stages */
+err pipeline_stages(struct planner *p);     /* sets p->stage of each op, for p->layers.n stages */
 err pipeline_tasks(struct planner *p);      /* all FWD, ZERO and BWD tasks of a step */
 
 /* MERGE tasks over a range of theta of a stage, for pairs that one rank holds. */
