@@ -1,6 +1,6 @@
 /* bench_placement.c - placements of LSTM graphs in the simulator, on orders from run.py; prints tab-separated rows.
  *
- *     bench_placement grid PART PARTS DRAWS chunks|micro    every PARTS-th cell of the grid of the design
+ *     bench_placement grid PART PARTS DRAWS chunks|micro [ITERATIONS]   every PARTS-th cell of the grid of the design
  *     bench_placement exact STEPS                           small graphs on two devices against branch and bound
  *     bench_placement large DEVICES LAYERS COLUMNS          `best` for many devices: seconds, memory
  *
@@ -36,8 +36,7 @@ struct cell {
 
 static void build(const struct cell *c, struct place_graph *g, struct place_machine *m) {
     struct place_layer layer[64], head = {.forward = 1};
-    for (i32 l = 0; l < c->L; l++)
-        layer[l] = (struct place_layer){1, 2, BYTES, BYTES, BYTES, {.copy_seconds = c->copy}};
+    for (i32 l = 0; l < c->L; l++) layer[l] = (struct place_layer){1, 2, BYTES, BYTES, BYTES, {.copy_seconds = c->copy}};
     const struct place_lstm spec = {c->L, c->C, c->time, layer, false, &head};
     check(place_lstm(&spec, g));
     check(place_machine_equal(c->P, (struct place_link){0, c->ratio > 0 ? BYTES / c->ratio : INFINITY}, m));
@@ -58,13 +57,13 @@ static f64 mean_of_draws(const char *method, i32 draws, const struct place_graph
     return sum / draws;
 }
 
-static void grid_cell(const struct cell *c, i32 draws) {
+static void grid_cell(const struct cell *c, i32 draws, i32 iterations) {
     struct place_graph g;
     struct place_machine m;
-    const struct place_options o = {.no_contention = true};
+    const struct place_options o = {.no_contention = true, .iterations = iterations};
     build(c, &g, &m);
-    printf("%d\t%d\t%d\t%g\t%g\t%d\t%.6f\t%.6f", c->L, c->C, c->P, c->ratio, c->copy, c->slow, mean_of_draws("random", draws, &g, &m, &o),
-           mean_of_draws("random-layer", draws, &g, &m, &o));
+    printf("%d\t%d\t%d\t%g\t%g\t%d\t%.6f\t%.6f", c->L, c->C, c->P, c->ratio, c->copy, c->slow,
+           mean_of_draws("random", draws, &g, &m, &o), mean_of_draws("random-layer", draws, &g, &m, &o));
     for (size_t i = 0; i < COUNT(METHODS); i++) {
         struct placement *p;
         check(place_run(METHODS[i], &g, &m, &o, &p));
@@ -78,7 +77,7 @@ static void grid_cell(const struct cell *c, i32 draws) {
     place_machine_free(&m);
 }
 
-static void grid(i32 part, i32 parts, i32 draws, bool time) {
+static void grid(i32 part, i32 parts, i32 draws, bool time, i32 iterations) {
     i32 at = 0;
     for (i32 i = 0; i < (i32)(COUNT(LAYERS) * COUNT(COLUMNS) * COUNT(DEVICES) * COUNT(RATIOS) * COUNT(COPIES) * 2); i++) {
         i32 k = i;
@@ -93,7 +92,7 @@ static void grid(i32 part, i32 parts, i32 draws, bool time) {
         k /= (i32)COUNT(DEVICES);
         c.C = COLUMNS[k % (i32)COUNT(COLUMNS)];
         c.L = LAYERS[k / (i32)COUNT(COLUMNS)];
-        if (at++ % parts == part) grid_cell(&c, draws);
+        if (at++ % parts == part) grid_cell(&c, draws, iterations);
     }
 }
 
@@ -101,7 +100,13 @@ static void exact(i64 steps) {
     static const i32 shape[][2] = {{1, 4}, {1, 6}, {2, 4}, {4, 2}, {3, 3}, {2, 5}};
     for (size_t i = 0; i < COUNT(shape) * COUNT(RATIOS) * COUNT(COPIES) * 2; i++) {
         const size_t k = i / 4;
-        struct cell c = {shape[k / COUNT(RATIOS)][0], shape[k / COUNT(RATIOS)][1], 2, RATIOS[k % COUNT(RATIOS)], COPIES[i / 2 % 2], i % 2, true};
+        struct cell c = {shape[k / COUNT(RATIOS)][0],
+                         shape[k / COUNT(RATIOS)][1],
+                         2,
+                         RATIOS[k % COUNT(RATIOS)],
+                         COPIES[i / 2 % 2],
+                         i % 2,
+                         true};
         struct place_graph g;
         struct place_machine m;
         struct placement *best, *p;
@@ -111,8 +116,8 @@ static void exact(i64 steps) {
         check(place_run("best", &g, &m, &o, &best));
         const f64 begin = clock_now();
         check(place_exact(&g, &m, steps, &p, &solved));
-        printf("%d\t%d\t%g\t%g\t%d\t%d\t%.6f\t%.6f\t%d\t%lld\t%.3f\n", c.L, c.C, c.ratio, c.copy, c.slow, g.nnode, best->makespan, p->makespan, solved,
-               (long long)p->simulated, clock_now() - begin);
+        printf("%d\t%d\t%g\t%g\t%d\t%d\t%.6f\t%.6f\t%d\t%lld\t%.3f\n", c.L, c.C, c.ratio, c.copy, c.slow, g.nnode, best->makespan,
+               p->makespan, solved, (long long)p->simulated, clock_now() - begin);
         fflush(stdout);
         placement_free(best);
         placement_free(p);
@@ -142,19 +147,21 @@ static void large(i32 devices, i32 layers, i32 columns) {
     getrusage(RUSAGE_SELF, &use);
     i64 peak = 0;
     for (i32 d = 0; d < devices; d++) peak = lmax(peak, p->peak[d]);
-    printf("%d\t%d\t%d\t%d\t%s\t%.6f\t%.6f\t%s\t%.3f\t%.1f\t%lld\t%.1f\n", devices, layers, columns, g.nnode, p->method, p->makespan, p->bound,
-           p->bound_name, p->seconds, (f64)use.ru_maxrss / 1024, (long long)p->simulated, (f64)peak / (1 << 20));
+    printf("%d\t%d\t%d\t%d\t%s\t%.6f\t%.6f\t%s\t%.3f\t%.1f\t%lld\t%.1f\n", devices, layers, columns, g.nnode, p->method,
+           p->makespan, p->bound, p->bound_name, p->seconds, (f64)use.ru_maxrss / 1024, (long long)p->simulated,
+           (f64)peak / (1 << 20));
     placement_free(p);
     place_graph_free(&g);
     place_machine_free(&m);
 }
 
 int main(int argc, char **argv) {
-    if (argc == 6 && !strcmp(argv[1], "grid")) {
-        i64 v[3];
-        for (i32 i = 0; i < 3; i++)
-            if (!str_to_i64(argv[2 + i], strlen(argv[2 + i]), &v[i])) return 2;
-        grid((i32)v[0], (i32)v[1], (i32)v[2], !strcmp(argv[5], "chunks"));
+    if (argc >= 6 && argc <= 7 && !strcmp(argv[1], "grid")) {
+        static const i32 at[] = {2, 3, 4, 6};
+        i64 v[4] = {0};
+        for (i32 i = 0; i < 4 && at[i] < argc; i++)
+            if (!str_to_i64(argv[at[i]], strlen(argv[at[i]]), &v[i])) return 2;
+        grid((i32)v[0], (i32)v[1], (i32)v[2], !strcmp(argv[5], "chunks"), (i32)v[3]);
         return 0;
     }
     i64 v[3] = {0};
@@ -165,7 +172,8 @@ int main(int argc, char **argv) {
     } else if (argc == 5 && !strcmp(argv[1], "large")) {
         large((i32)v[0], (i32)v[1], (i32)v[2]);
     } else {
-        fprintf(stderr, "bench_placement grid PART PARTS DRAWS chunks|micro | exact STEPS | large DEVICES LAYERS COLUMNS\n");
+        fprintf(stderr,
+                "bench_placement grid PART PARTS DRAWS chunks|micro [ITERATIONS] | exact STEPS | large DEVICES LAYERS COLUMNS\n");
         return 2;
     }
     return 0;

@@ -1,14 +1,15 @@
 /* anneal.c - simulated annealing of devices and priorities, every proposal judged by the simulator.
  *
  * Moves: a run of columns of one unit to another device; one group; two groups change devices; the priority of a node.  Moves of
- * priorities matter: where a transfer takes as long as a task, devices alone leave some 20 % (../docs: the order is part of a plan). */
+ * priorities matter: where a transfer takes as long as a task, devices alone leave some 20 % (../docs: the order is part of a
+ * plan). */
 #include <math.h>
 #include <string.h>
 
 #include "base/rng.h"
 #include "place/inside.h"
 
-#define HOT 0.03   /* temperatures, of the first makespan: from HOT down to COLD */
+#define HOT 0.03 /* temperatures, of the first makespan: from HOT down to COLD */
 #define COLD 5e-4
 #define WORK 1500000 /* nodes x simulations of a run, within the limits below */
 enum { RUNS_LEAST = 1000, RUNS_MOST = 6000, BATCH = 64 };
@@ -21,7 +22,7 @@ struct anneal {
     struct trial now;   /* the current state; the proposal while it is judged */
     i32 *old, *changed; /* [G] devices before the proposal, and whose */
     i32 nchanged;
-    i32 node[2];        /* nodes with a new priority, -1 = none */
+    i32 node[2]; /* nodes with a new priority, -1 = none */
     f64 priority[2];
 };
 

@@ -4,8 +4,8 @@
  *     work             all work / sum of speeds
  *     head-body-tail   for all (x, y): x + work of {v: head(v) >= x and tail(v) >= y} / sum of speeds + y
  *
- * head(v): longest path that ends where v starts; tail(v): longest path that starts where v ends.  The third bound sees the ramps at
- * both ends of a step, where devices must be idle. */
+ * head(v): longest path that ends where v starts; tail(v): longest path that starts where v ends.  The third bound sees the ramps
+ * at both ends of a step, where devices must be idle. */
 #include "place/inside.h"
 
 #define PAIRS_MOST 40000000 /* (x, v) that are looked at: for larger graphs only some x, which gives a bound too */

@@ -1,11 +1,12 @@
 /* exact.c - branch and bound over (task, device): the fastest placement there is, for graphs of some 20 tasks.
  *
- * A schedule is built in order of start times: a step appends a ready task to a device.  That covers a fastest schedule, because each
- * schedule can be sorted so and starting earlier is never worse.  Unlike the simulator's priorities, the search may let a device wait
- * on purpose.  A branch is cut if its lower bound is not below the best schedule so far:
+ * A schedule is built in order of start times: a step appends a ready task to a device.  That covers a fastest schedule, because
+ * each schedule can be sorted so and starting earlier is never worse.  Unlike the simulator's priorities, the search may let a
+ * device wait on purpose.  A branch is cut if its lower bound is not below the best schedule so far:
  *
  *     path   earliest start of a task + longest path from it
- *     area   for all y: the work that is left with a path of at least y behind it, on devices that are free from the last start on
+ *     area   for all y: the work that is left with a path of at least y behind it, on devices that are free from the last start
+ * on
  *
  * The search starts with the placement of `best`. */
 #include <math.h>
@@ -25,12 +26,12 @@ struct choice {
 struct search {
     struct problem *p;
     i64 steps, most;
-    bool symmetric;               /* devices of one speed can change places */
-    f64 tail[NODES];              /* longest path behind a node, fastest device */
-    i32 by_tail[NODES];           /* nodes by falling tail */
-    f64 start[NODES], end[NODES]; /* of scheduled nodes */
+    bool symmetric;                                /* devices of one speed can change places */
+    f64 tail[NODES];                               /* longest path behind a node, fastest device */
+    i32 by_tail[NODES];                            /* nodes by falling tail */
+    f64 start[NODES], end[NODES];                  /* of scheduled nodes */
     i32 wait[NODES], device[NODES], used[DEVICES]; /* device: of a group, -1 = none */
-    i32 left[NODES];              /* groups: nodes that are not scheduled; gone back to -1 where none is */
+    i32 left[NODES];                               /* groups: nodes that are not scheduled; gone back to -1 where none is */
     f64 free[DEVICES];
     bool done[NODES];
     i32 sequence[NODES], depth;
@@ -206,7 +207,8 @@ err place_exact(const struct place_graph *g, const struct place_machine *m, i64 
     *out = NULL;
     *solved = false;
     if (g->nnode > NODES || g->nunit > NODES || m->ndevice > DEVICES)
-        return FAIL(E401, "branch and bound takes up to %d tasks on %d devices, not %d on %d", NODES, DEVICES, g->nnode, m->ndevice);
+        return FAIL(E401, "branch and bound takes up to %d tasks on %d devices, not %d on %d", NODES, DEVICES, g->nnode,
+                    m->ndevice);
     TRY(problem_new(g, m, &o, &p));
     p.limited = false;
     err e = placement_new(out);

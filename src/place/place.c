@@ -16,7 +16,9 @@ static const struct place_method *const METHODS[] = {
 #undef PLACE
 };
 
-const struct place_method *place_method_at(i32 index) { return index >= 0 && index < (i32)COUNT(METHODS) ? METHODS[index] : NULL; }
+const struct place_method *place_method_at(i32 index) {
+    return index >= 0 && index < (i32)COUNT(METHODS) ? METHODS[index] : NULL;
+}
 
 const char *place_method_name(i32 index) {
     const struct place_method *m = place_method_at(index);
@@ -78,8 +80,9 @@ static err does_not_fit(struct problem *p, const struct placement *r) {
         str_free(&fix);
         return e;
     }
-    const err failed = FAIL_AT(E401, NULL, str_text(&fix), "%s: device %d (rank %d) needs %.1f MiB and has %.1f MiB, %.1f MiB too little", r->method, d,
-                               p->m->device[d].rank, mib(r->peak[d]), mib(limit), mib(r->over_bytes));
+    const err failed =
+        FAIL_AT(E401, NULL, str_text(&fix), "%s: device %d (rank %d) needs %.1f MiB and has %.1f MiB, %.1f MiB too little",
+                r->method, d, p->m->device[d].rank, mib(r->peak[d]), mib(limit), mib(r->over_bytes));
     str_free(&fix);
     return failed;
 }
@@ -162,7 +165,8 @@ static err run(struct problem *p, const char *text, struct placement *r) {
     str_print(t.name, sizeof t.name, "%s", text);
     TRY(m->run(p, seed, &t, &able));
     if (!able)
-        return FAIL_AT(E401, NULL, "best\nhybrid", "%s: %d tasks on %d devices are too many for this method", m->name, p->n, p->P);
+        return FAIL_AT(E401, NULL, "best\nhybrid", "%s: %d tasks on %d devices are too many for this method", m->name, p->n,
+                       p->P);
     sim_trial(p, &t);
     TRY(placement_fill(p, t.device, sim_started(p), r));
     str_print(r->method, sizeof r->method, "%s", t.name);
@@ -192,12 +196,14 @@ err place_run(const char *method, const struct place_graph *g, const struct plac
 
 static err judge(struct problem *p, struct placement *r) {
     if (r->nnode != p->n || r->ndevice != p->P)
-        return FAIL(E401, "a placement of %d tasks on %d devices does not belong to %d tasks on %d devices", r->nnode, r->ndevice, p->n, p->P);
+        return FAIL(E401, "a placement of %d tasks on %d devices does not belong to %d tasks on %d devices", r->nnode, r->ndevice,
+                    p->n, p->P);
     const i32 *device = group_devices(p, r);
     if (!device) return -E601;
     for (i32 x = 0; x < p->n; x++)
         if (device[p->group[x]] != r->device[x]) return FAIL(E401, "tasks of group %d are on two devices", p->group[x]);
-    if (!sim_order(p, device, r->order, r->first)) return FAIL(E401, "the order of the placement contradicts the edges of the graph");
+    if (!sim_order(p, device, r->order, r->first))
+        return FAIL(E401, "the order of the placement contradicts the edges of the graph");
     return read_run(p, r);
 }
 

@@ -4,15 +4,16 @@
  *                                              |--place_run("best")--> placement: device and order of every node, makespan, bound
  *     place_machine_of / own numbers -> machine'
  *
- * The simulator imitates the runtime: a free device takes the ready task that is next in its order, and waits for it where the plan
- * waits.  Methods that only choose devices leave the order to priorities: a free device then takes the ready task of the largest
- * upward rank (Topcuoglu et al., HEFT, 2002), and the order that results becomes the order of the placement.  Transfers overlap
- * computation; a link carries one transfer at a time unless place_options.no_contention is set.
+ * The simulator imitates the runtime: a free device takes the ready task that is next in its order, and waits for it where the
+ * plan waits.  Methods that only choose devices leave the order to priorities: a free device then takes the ready task of the
+ * largest upward rank (Topcuoglu et al., HEFT, 2002), and the order that results becomes the order of the placement.  Transfers
+ * overlap computation; a link carries one transfer at a time unless place_options.no_contention is set.
  *
- * Units: seconds, bytes, bytes per second.  A device of speed s runs `work` in work / s seconds.  Everything is deterministic: the
- * same inputs give the same placement.
+ * Units: seconds, bytes, bytes per second.  A device of speed s runs `work` in work / s seconds.  Everything is deterministic:
+ * the same inputs give the same placement.
  *
- * Errors: E103 unknown method or bad number behind its colon; E401 invalid graph or machine, or a model that does not fit; E601. */
+ * Errors: E103 unknown method or bad number behind its colon; E401 invalid graph or machine, or a model that does not fit; E601.
+ */
 #ifndef STRETTO_PLACE_PLACE_H
 #define STRETTO_PLACE_PLACE_H
 
@@ -20,7 +21,8 @@
 #include "base/str.h"
 #include "topo/machine.h"
 
-/* --- what is placed ---------------------------------------------------------------------------------------------------------- */
+/* --- what is placed ----------------------------------------------------------------------------------------------------------
+ */
 
 enum place_kind { PLACE_FORWARD, PLACE_BACKWARD, PLACE_HEAD };
 
@@ -38,10 +40,10 @@ struct place_edge {
     i64 bytes; /* sent if the two are on different devices */
 };
 
-/* A unit on j devices holds j copies of its weights, whose gradients are summed when its last node has ended.  Sums of several units
- * overlap, and overlap tasks; the step ends with the last of them.  Without a ring, j - 1 devices send to the first one, one after
- * the other: each takes copy_seconds plus the transfer of copy_bytes.  With a ring, all take copy_seconds plus 2 (j - 1) transfers of
- * copy_bytes / j over the slowest link. */
+/* A unit on j devices holds j copies of its weights, whose gradients are summed when its last node has ended.  Sums of several
+ * units overlap, and overlap tasks; the step ends with the last of them.  Without a ring, j - 1 devices send to the first one,
+ * one after the other: each takes copy_seconds plus the transfer of copy_bytes.  With a ring, all take copy_seconds plus 2 (j -
+ * 1) transfers of copy_bytes / j over the slowest link. */
 struct place_unit {
     i64 memory; /* bytes per copy: weights, gradient, optimizer */
     f64 copy_seconds;
@@ -71,14 +73,16 @@ struct place_lstm {
     bool time; /* columns are chunks of time: F(l,c-1) -> F(l,c); else micro-batches, which are independent */
     const struct place_layer *layer; /* [layers] */
     bool ring;
-    const struct place_layer *head;  /* one node per column between forward and backward: its `forward`; NULL = none */
+    const struct place_layer *head; /* one node per column between forward and backward: its `forward`; NULL = none */
 };
 
-/* F(l,c) and B(l,c) for all layers and columns, and the heads: unit = layer, the head is the last unit.  The caller frees it. */
+/* Nodes of layer l and column c of L x C: forward l C + c; head L C + c; backward L C + (C if there is a head) + l C + c.  unit =
+ * layer, the head is the last unit.  The caller frees the graph. */
 err place_lstm(const struct place_lstm *spec, struct place_graph *out);
 void place_graph_free(struct place_graph *g);
 
-/* --- where ------------------------------------------------------------------------------------------------------------------- */
+/* --- where -------------------------------------------------------------------------------------------------------------------
+ */
 
 struct place_link {
     f64 seconds; /* latency */
@@ -106,7 +110,8 @@ err place_machine_equal(i32 n, struct place_link between, struct place_machine *
 err place_machine_of(const struct machine *m, f64 gflops, struct place_machine *out);
 void place_machine_free(struct place_machine *m);
 
-/* --- the result -------------------------------------------------------------------------------------------------------------- */
+/* --- the result --------------------------------------------------------------------------------------------------------------
+ */
 
 struct place_options {
     bool no_contention; /* transfers do not wait for each other */
@@ -116,32 +121,33 @@ struct place_options {
 struct placement {
     char method[96]; /* what made it: "best: heft, annealed" */
     i32 nnode, ndevice;
-    i32 *device;       /* [nnode] */
-    i32 *order;        /* [nnode] nodes of device 0 in the order in which it runs them, then those of device 1, .. */
-    i32 *first;        /* [ndevice + 1] where the nodes of a device begin in `order` */
-    f64 *start, *end;  /* [nnode] predicted: the spans of a Gantt chart */
-    f64 *busy;         /* [ndevice] seconds in tasks */
-    i64 *peak;         /* [ndevice] bytes */
-    i32 copies;        /* copies of weights beyond the first ones */
-    f64 makespan;      /* predicted seconds until the last task and the last sum end */
-    f64 bound;         /* no placement is faster */
+    i32 *device;            /* [nnode] */
+    i32 *order;             /* [nnode] nodes of device 0 in the order in which it runs them, then those of device 1, .. */
+    i32 *first;             /* [ndevice + 1] where the nodes of a device begin in `order` */
+    f64 *start, *end;       /* [nnode] predicted: the spans of a Gantt chart */
+    f64 *busy;              /* [ndevice] seconds in tasks */
+    i64 *peak;              /* [ndevice] bytes */
+    i32 copies;             /* copies of weights beyond the first ones */
+    f64 makespan;           /* predicted seconds until the last task and the last sum end */
+    f64 bound;              /* no placement is faster */
     const char *bound_name; /* "critical path", "work", "head-body-tail" */
-    bool fits;         /* false (random methods only): over_device needs over_bytes more than it has */
+    bool fits;              /* false (random methods only): over_device needs over_bytes more than it has */
     i32 over_device;
     i64 over_bytes;
-    i64 simulated;     /* simulations of the search */
-    f64 seconds;       /* duration of the search */
+    i64 simulated; /* simulations of the search */
+    f64 seconds;   /* duration of the search */
     struct arena arena;
 };
 
-/* Places g on m by a method of methods.def, with a random seed where it takes one: "blocks", "random:7", "best"  The caller frees the result with placement_free.  All
- * methods but the random ones fail with E401 if the model does not fit: which device lacks how much, and what would fit. */
+/* Places g on m by a method of methods.def, with a random seed where it takes one: "blocks", "random:7", "best"  The caller frees
+ * the result with placement_free.  All methods but the random ones fail with E401 if the model does not fit: which device lacks
+ * how much, and what would fit. */
 err place_run(const char *method, const struct place_graph *g, const struct place_machine *m, const struct place_options *o,
               struct placement **out);
 void placement_free(struct placement *p);
 
-/* Simulates a placement again, in its order, on another graph (measured works) or machine of the same sizes: sets start, end, busy,
- * peak, makespan, bound and fits.  E401 if order and edges contradict each other. */
+/* Simulates a placement again, in its order, on another graph (measured works) or machine of the same sizes: sets start, end,
+ * busy, peak, makespan, bound and fits.  E401 if order and edges contradict each other. */
 err place_judge(const struct place_graph *g, const struct place_machine *m, const struct place_options *o, struct placement *p);
 
 /* The fastest placement there is, by branch and bound over (task, device); transfers without contention, no limits of memory.
@@ -158,7 +164,8 @@ err place_lower_bound(const struct place_graph *g, const struct place_machine *m
 const char *place_method_name(i32 index);
 const char *place_method_help(i32 index);
 
-/* A table for people, one row per placement: makespan, saving against the first row, gap to the bound, devices, copies, seconds. */
+/* A table for people, one row per placement: makespan, saving against the first row, gap to the bound, devices, copies, seconds.
+ */
 void place_print(const struct placement *const *p, i32 n, struct str *out);
 
 #endif

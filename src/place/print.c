@@ -16,14 +16,16 @@ static void duration(char out[24], f64 seconds) {
 }
 
 void place_print(const struct placement *const *p, i32 n, struct str *out) {
-    str_addf(out, "%-36s %12s %8s %10s %8s %7s %10s\n", "method", "makespan", "saving", "above bound", "devices", "copies", "planned in");
+    str_addf(out, "%-36s %12s %8s %10s %8s %7s %10s\n", "method", "makespan", "saving", "above bound", "devices", "copies",
+             "planned in");
     for (i32 i = 0; i < n; i++) {
         char makespan[24], planned[24], saving[16];
         duration(makespan, p[i]->makespan);
         duration(planned, p[i]->seconds);
         str_print(saving, sizeof saving, "%.1f %%", 100 * (1 - p[i]->makespan / p[0]->makespan));
         str_addf(out, "%-36s %12s %8s %9.1f %% %8d %7d %10s%s\n", p[i]->method, makespan, i > 0 ? saving : "-",
-                 100 * (p[i]->makespan / p[i]->bound - 1), devices_used(p[i]), p[i]->copies, planned, p[i]->fits ? "" : "  does not fit");
+                 100 * (p[i]->makespan / p[i]->bound - 1), devices_used(p[i]), p[i]->copies, planned,
+                 p[i]->fits ? "" : "  does not fit");
     }
     if (n > 0) {
         char bound[24];

@@ -1,4 +1,5 @@
-/* problem.c - checks a graph and a machine and indexes them for the methods: arcs, topological order, upward ranks, groups and units. */
+/* problem.c - checks a graph and a machine and indexes them for the methods: arcs, topological order, upward ranks, groups and
+ * units. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static err check_machine(const struct place_machine *m) {
         if (k >= 0 && k / m->nrank == k % m->nrank) continue; /* of a rank with itself: not used */
         if (k == -1 && (m->pair || m->nrank == 1)) continue;
         if (!(l->rate > 0) || !(l->seconds >= 0) || !isfinite(l->seconds))
-            return FAIL_AT(E401, NULL, "link_gbytes=N in the machine text", "a link %s has a latency of %g s and a rate of %g bytes/s",
+            return FAIL_AT(E401, NULL, "link_gbytes=N in the machine text",
+                           "a link %s has a latency of %g s and a rate of %g bytes/s",
                            k == -2 ? "between devices of a rank" : "between ranks", l->seconds, l->rate);
     }
     return 0;
@@ -155,37 +157,6 @@ static err index_held(struct problem *p) {
     return 0;
 }
 
-static const struct place_link *link_of(const struct place_machine *m, i32 a, i32 b) {
-    const i32 from = m->device[a].rank, to = m->device[b].rank;
-    return from == to ? &m->inside : m->pair ? &m->pair[(i64)from * m->nrank + to] : &m->between;
-}
-
-f64 problem_transfer_slow(const struct problem *p, i32 a, i32 b, i64 bytes) {
-    const struct place_link *l = link_of(p->m, a, b);
-    return l->seconds + (f64)bytes / l->rate;
-}
-
-f64 problem_sum_seconds(const struct problem *p, i32 unit, i32 home, i32 other) {
-    const struct place_unit *u = &p->g->unit[unit];
-    return u->copy_seconds + (u->copy_bytes > 0 ? problem_transfer(p, other, home, u->copy_bytes) : 0);
-}
-
-f64 problem_sum(const struct problem *p, i32 unit, const i32 *holder, i32 n) {
-    if (n < 2) return 0;
-    const struct place_unit *u = &p->g->unit[unit];
-    f64 sum = 0, slowest = 0;
-    i32 home = holder[0];
-    for (i32 i = 1; i < n; i++) home = imin(home, holder[i]);
-    for (i32 i = 0; i < n; i++) {
-        if (holder[i] == home) continue;
-        if (p->g->ring && u->copy_bytes > 0)
-            slowest = dmax(slowest, problem_transfer(p, holder[i], home, u->copy_bytes / n));
-        else if (!p->g->ring)
-            sum += problem_sum_seconds(p, unit, home, holder[i]);
-    }
-    return p->g->ring ? u->copy_seconds + 2.0 * (n - 1) * slowest : sum;
-}
-
 void sort_falling(i32 *index, i32 *spare, i32 n, const f64 *key) {
     i32 *from = index, *to = spare;
     for (i32 width = 1; width < n; width *= 2) {
@@ -221,7 +192,7 @@ static err index_devices(struct problem *p) {
     struct place_link *dense;
     ARENA_NEW(&p->arena, dense, (i64)p->P * p->P);
     for (i32 a = 0; a < p->P; a++)
-        for (i32 b = 0; b < p->P; b++) dense[a * p->P + b] = *link_of(p->m, a, b);
+        for (i32 b = 0; b < p->P; b++) dense[a * p->P + b] = *problem_link(p->m, a, b);
     p->dense = dense;
     return 0;
 }
@@ -325,26 +296,3 @@ err problem_new(const struct place_graph *g, const struct place_machine *m, cons
 }
 
 void problem_free(struct problem *p) { arena_free(&p->arena); }
-
-err trial_new(struct problem *p, struct trial *t) {
-    *t = (struct trial){.makespan = INFINITY, .over = INT64_MAX};
-    ARENA_NEW(&p->arena, t->device, p->G);
-    ARENA_NEW(&p->arena, t->priority, p->n);
-    memcpy(t->priority, p->rank, (size_t)p->n * sizeof *t->priority);
-    return 0;
-}
-
-void trial_copy(const struct problem *p, const struct trial *from, struct trial *to) {
-    struct trial t = *from;
-    t.device = to->device;
-    t.priority = to->priority;
-    if (!t.name[0]) memcpy(t.name, to->name, sizeof t.name); /* a method without variants keeps the name of its caller */
-    memcpy(t.device, from->device, (size_t)p->G * sizeof *t.device);
-    memcpy(t.priority, from->priority, (size_t)p->n * sizeof *t.priority);
-    *to = t;
-}
-
-bool trial_better(const struct trial *a, const struct trial *b) {
-    const i64 over_a = lmax(a->over, 0), over_b = lmax(b->over, 0);
-    return over_a != over_b ? over_a < over_b : a->makespan < b->makespan;
-}

@@ -32,22 +32,22 @@ struct sim {
     bool *is_ready;           /* [n] fixed order */
     i32 *started;             /* [n] nodes in order of their start */
     i32 nstarted;
-    i32 *seg;                 /* [P + 1] where the nodes of a device begin in both heaps */
+    i32 *seg; /* [P + 1] where the nodes of a device begin in both heaps */
     struct heap {
         i32 *node, *count; /* [n], [P] ready nodes of a device, the largest priority first */
     } heap[2];             /* nodes that need no memory, nodes that do */
-    i32 *next;                /* [P] fixed order: position in `order` */
-    i32 *running;             /* [P] node or -1 */
-    i64 *memory, *peak;       /* [P] */
-    i32 *left;                /* [G] nodes of a group that have not ended */
-    f64 *unit_end, *sum;      /* [U] */
-    i32 *stamp, *holder;      /* [P] */
+    i32 *next;             /* [P] fixed order: position in `order` */
+    i32 *running;          /* [P] node or -1 */
+    i64 *memory, *peak;    /* [P] */
+    i32 *left;             /* [G] nodes of a group that have not ended */
+    f64 *unit_end, *sum;   /* [U] */
+    i32 *stamp, *holder;   /* [P] */
     struct event *event;
     i32 nevent;
-    i32 *dirty, ndirty;       /* devices that may be able to start a node */
-    bool *is_dirty;           /* [P] */
-    i32 *rank_device;         /* [nrank] first device: stands for the rank's links */
-    struct line *line;        /* open hash table */
+    i32 *dirty, ndirty; /* devices that may be able to start a node */
+    bool *is_dirty;     /* [P] */
+    i32 *rank_device;   /* [nrank] first device: stands for the rank's links */
+    struct line *line;  /* open hash table */
     u32 run, mask;
     f64 makespan;
     i32 copies;
@@ -98,9 +98,12 @@ const i32 *sim_started(const struct problem *p) { return p->sim->started; }
 f64 sim_makespan(const struct problem *p) { return p->sim->makespan; }
 i32 sim_copies(const struct problem *p) { return p->sim->copies; }
 
-/* --- heaps ---------------------------------------------------------------------------------------------------------------------- */
+/* --- heaps
+ * ---------------------------------------------------------------------------------------------------------------------- */
 
-static inline bool event_before(struct event a, struct event b) { return a.time < b.time || (a.time == b.time && a.node < b.node); }
+static inline bool event_before(struct event a, struct event b) {
+    return a.time < b.time || (a.time == b.time && a.node < b.node);
+}
 
 static void event_push(struct sim *s, f64 time, i32 node) {
     const struct event e = {time, node};
@@ -143,9 +146,12 @@ static i32 ready_pop(struct sim *s, struct heap *h, i32 d) {
     return top;
 }
 
-static inline i32 ready_top(const struct sim *s, const struct heap *h, i32 d) { return h->count[d] > 0 ? h->node[s->seg[d]] : -1; }
+static inline i32 ready_top(const struct sim *s, const struct heap *h, i32 d) {
+    return h->count[d] > 0 ? h->node[s->seg[d]] : -1;
+}
 
-/* --- links ---------------------------------------------------------------------------------------------------------------------- */
+/* --- links
+ * ---------------------------------------------------------------------------------------------------------------------- */
 
 /* When a transfer that may start at `time` ends. */
 static f64 transfer_end(struct problem *p, i32 a, i32 b, i64 bytes, f64 time) {
@@ -162,7 +168,8 @@ static f64 transfer_end(struct problem *p, i32 a, i32 b, i64 bytes, f64 time) {
     return l->free;
 }
 
-/* --- a run ---------------------------------------------------------------------------------------------------------------------- */
+/* --- a run
+ * ---------------------------------------------------------------------------------------------------------------------- */
 
 static inline void touch(struct sim *s, i32 d) {
     if (s->is_dirty[d]) return;

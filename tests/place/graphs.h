@@ -45,12 +45,14 @@ static inline i32 draw(struct draws *d, i32 n) {
     return (i32)(word[0] % (u32)n);
 }
 
-/* Up to `most` nodes in random groups of one or two, some without work; 1 to `devices` devices of several speeds on random ranks. */
+/* Up to `most` nodes in random groups of one or two, some without work; 1 to `devices` devices of several speeds on random ranks.
+ */
 static inline void random_case(u32 seed, i32 most, i32 devices, bool limited, struct random_case *c) {
     struct draws d = {seed, 0};
     const i32 n = 2 + draw(&d, most - 1), U = 1 + draw(&d, RANDOM_UNITS), P = 1 + draw(&d, devices);
     *c = (struct random_case){0};
-    c->g = (struct place_graph){.nnode = n, .nunit = U, .node = c->node, .edge = c->edge, .unit = c->unit, .ring = draw(&d, 2) > 0};
+    c->g =
+        (struct place_graph){.nnode = n, .nunit = U, .node = c->node, .edge = c->edge, .unit = c->unit, .ring = draw(&d, 2) > 0};
     for (i32 x = 0; x < n; x++) {
         const bool joins = x > 0 && draw(&d, 3) == 0; /* the group of an earlier node */
         const i32 group = joins ? c->node[draw(&d, x)].group : c->g.ngroup++;

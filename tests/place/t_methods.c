@@ -1,5 +1,5 @@
-/* t_methods.c - the placement methods on random graphs: valid, deterministic, within memory; `best` is never worse than a heuristic and
- * near the optimum where branch and bound or a theorem knows it; 10,000 devices. */
+/* t_methods.c - the placement methods on random graphs: valid, deterministic, within memory; `best` is never worse than a
+ * heuristic and near the optimum where branch and bound or a theorem knows it; 10,000 devices. */
 #include "place/graphs.h"
 
 #include "base/clock.h"
@@ -90,7 +90,8 @@ TEST(placements_are_deterministic) {
     place_machine_free(&m);
 }
 
-/* --- oracles ------------------------------------------------------------------------------------------------------------------- */
+/* --- oracles -------------------------------------------------------------------------------------------------------------------
+ */
 
 struct brute {
     const struct random_case *c;
@@ -168,7 +169,8 @@ TEST(best_is_within_5_percent_of_exact_search) {
         if (solved) {
             all++;
             optimal += best->makespan <= exact->makespan * (1 + 1e-9);
-            if (best->makespan > 1.05 * exact->makespan) fail_msg("case %d: best %g, exact %g", (int)i, best->makespan, exact->makespan);
+            if (best->makespan > 1.05 * exact->makespan)
+                fail_msg("case %d: best %g, exact %g", (int)i, best->makespan, exact->makespan);
         }
         placement_free(best);
         placement_free(exact);
@@ -178,7 +180,8 @@ TEST(best_is_within_5_percent_of_exact_search) {
     assert_true(all >= 48 && optimal >= all * 9 / 10);
 }
 
-/* Coffman and Graham (1972): optimal for unit tasks on two devices without transfers.  Needs transitive reduction: of these graphs. */
+/* Coffman and Graham (1972): optimal for unit tasks on two devices without transfers.  Needs transitive reduction: of these
+ * graphs. */
 static f64 coffman_graham(const struct place_graph *g) {
     const i32 n = g->nnode;
     i32 label[RANDOM_NODES] = {0}, list[RANDOM_NODES][RANDOM_NODES], order[RANDOM_NODES], at[RANDOM_NODES];
@@ -254,9 +257,10 @@ TEST(best_is_optimal_for_unit_tasks_on_two_devices) {
     place_machine_free(&m);
 }
 
-/* --- large ---------------------------------------------------------------------------------------------------------------------- */
+/* --- large
+ * ---------------------------------------------------------------------------------------------------------------------- */
 
-TEST(ten_thousand_devices_are_placed_in_seconds) {
+TEST(ten_thousand_devices_are_placed_with_bounded_work) {
     struct place_layer layer[8], head = {.forward = 0.2e-3};
     for (i32 l = 0; l < 8; l++) layer[l] = (struct place_layer){1e-3, 2e-3, 1 << 18, 1 << 16, 1 << 20, {1 << 26, 0, 1 << 24}};
     const struct place_lstm spec = {8, t_few() ? 256 : 4096, false, layer, true, &head};
@@ -268,10 +272,12 @@ TEST(ten_thousand_devices_are_placed_in_seconds) {
     for (i32 d = 0; d < m.ndevice; d++) m.device[d] = (struct place_device){1, (i64)40 << 30, d / 16};
     mem_reset_peak();
     T_OK(place_run("best", &g, &m, NULL, &p));
-    assert_true(p->seconds < 10 && mem_stats().peak < (i64)2 << 30);
+    /* the work is bounded by counts; `make bench-placement` measures seconds */
+    assert_true(p->simulated * (i64)g.nnode < 8000000 && mem_stats().peak < (i64)256 << 20);
     assert_non_null(strstr(p->method, "not annealed"));
     T_OK(place_run("single", &g, &m, NULL, &single));
     assert_true(p->makespan < single->makespan / 100);
+    placement_free(single);
     T_FAILS(place_run("heft", &g, &m, NULL, &single), 401);
     assert_non_null(strstr(err_last()->text, "too many for this method"));
     placement_free(p);
@@ -279,7 +285,8 @@ TEST(ten_thousand_devices_are_placed_in_seconds) {
     place_machine_free(&m);
 }
 
-T_MAIN(cmocka_unit_test(placements_of_random_graphs_are_valid), cmocka_unit_test(best_is_never_worse_than_a_method_and_within_memory),
-       cmocka_unit_test(placements_are_deterministic), cmocka_unit_test(exact_search_agrees_with_trying_everything),
-       cmocka_unit_test(best_is_within_5_percent_of_exact_search), cmocka_unit_test(best_is_optimal_for_unit_tasks_on_two_devices),
-       cmocka_unit_test(ten_thousand_devices_are_placed_in_seconds))
+T_MAIN(cmocka_unit_test(placements_of_random_graphs_are_valid),
+       cmocka_unit_test(best_is_never_worse_than_a_method_and_within_memory), cmocka_unit_test(placements_are_deterministic),
+       cmocka_unit_test(exact_search_agrees_with_trying_everything), cmocka_unit_test(best_is_within_5_percent_of_exact_search),
+       cmocka_unit_test(best_is_optimal_for_unit_tasks_on_two_devices),
+       cmocka_unit_test(ten_thousand_devices_are_placed_with_bounded_work))

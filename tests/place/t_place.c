@@ -75,7 +75,7 @@ TEST(order_is_followed_and_waits) {
     struct placement *p = blank(&fan_graph, &m);
     by_number(p, (i32[]){0, 1, 1, 0});
     T_OK(place_judge(&fan_graph, &m, NULL, p));
-    assert_true(p->makespan == 6); /* 1 + 3 + 2 on both */
+    assert_true(p->makespan == 6);       /* 1 + 3 + 2 on both */
     const i32 swapped[4] = {3, 0, 2, 1}; /* device 0 runs node 3 before node 0, device 1 node 2 before node 1: no one can start */
     memcpy(p->order, swapped, sizeof swapped);
     T_FAILS(place_judge(&fan_graph, &m, NULL, p), 401);
@@ -111,7 +111,8 @@ TEST(graph_of_an_lstm_has_its_edges) {
     assert_int_equal(g.nnode, 2 * 6 + 3);
     assert_int_equal(g.ngroup, 6 + 3);
     assert_int_equal(g.nunit, 3);
-    assert_int_equal(g.nedge, (3 + 4) + 3 + (6 + 3 + 3 + 4)); /* up and along; to the head; of backward: saved, down, head, along */
+    assert_int_equal(g.nedge,
+                     (3 + 4) + 3 + (6 + 3 + 3 + 4)); /* up and along; to the head; of backward: saved, down, head, along */
     struct place_machine m = machine_of(1, 0);
     struct place_bound b;
     T_OK(place_lower_bound(&g, &m, &b));

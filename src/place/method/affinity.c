@@ -1,4 +1,5 @@
-/* affinity.c - HEFT that adds b times the cost of a copy of the weights where a device has none; b = 1/4 to 8, the best of them. */
+/* affinity.c - HEFT that adds b times the cost of a copy of the weights where a device has none; b = 1/4 to 8, the best of them.
+ */
 #include "place/inside.h"
 
 static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {

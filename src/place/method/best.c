@@ -1,7 +1,8 @@
 /* best.c - the portfolio: all starts judged by the simulator, the best three annealed with three seeds each.
  *
  * No single heuristic is good everywhere: each has instances on which it is far worse than another (PISA, 2024).  The portfolio
- * contains them, so it is never worse than any of them in the simulator.  Graphs of more than ANNEAL_NODES nodes are not annealed. */
+ * contains them, so it is never worse than any of them in the simulator.  Graphs of more than ANNEAL_NODES nodes are not
+ * annealed. */
 #include <string.h>
 
 #include "place/inside.h"
@@ -13,7 +14,8 @@ enum { KEPT = 3, SEEDS = 3 };
 /* A placement like one that is kept already is no second start. */
 static bool known(const struct problem *p, const struct trial *kept, i32 n, const struct trial *t) {
     for (i32 i = 0; i < n; i++)
-        if (memcmp(kept[i].device, t->device, (size_t)p->G * sizeof *t->device) == 0 && kept[i].makespan <= t->makespan) return true;
+        if (memcmp(kept[i].device, t->device, (size_t)p->G * sizeof *t->device) == 0 && kept[i].makespan <= t->makespan)
+            return true;
     return false;
 }
 
@@ -56,8 +58,7 @@ static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
     char from[TRIAL_NAME];
     memcpy(from, kept[0].name, sizeof from);
     const bool anneals = p->n <= ANNEAL_NODES && p->o.iterations >= 0;
-    if (!anneals) str_print(t->name, sizeof t->name, "best: %.24s, not annealed", from);
-    else str_print(t->name, sizeof t->name, "best: %.24s", from);
+    str_print(t->name, sizeof t->name, "best: %.24s%s", from, anneals ? "" : ", not annealed");
     for (i32 k = 0; k <= n * SEEDS && anneals; k++) {
         if (t->over <= 0 && t->makespan <= bound.seconds * (1 + 1e-9)) break;
         const bool last = k == n * SEEDS; /* the method `anneal`, so that it is not better either */

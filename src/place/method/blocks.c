@@ -1,7 +1,7 @@
 /* blocks.c - contiguous layers on one device each, cut by dynamic programming: the pipeline that an expert would write.
  *
- * Tried in three orders of the devices, with and without the transfers at the cuts.  Static limits of memory come first; micro-batches
- * may need less than that, because the simulator frees what backward has used. */
+ * Tried in three orders of the devices, with and without the transfers at the cuts.  Static limits of memory come first;
+ * micro-batches may need less than that, because the simulator frees what backward has used. */
 #include <math.h>
 
 #include "place/inside.h"
@@ -26,7 +26,7 @@ static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
         const enum stages_aim aim = v % 3 == 0 ? STAGES_FIT : v % 3 == 1 ? STAGES_FAST : STAGES_MEMORY;
         const struct stages s = {aim, k, row, 1, v >= 3 * ROWS};
         f64 value;
-        if (aim != STAGES_FIT && t->over <= 0) continue;
+        if (aim != STAGES_FIT && (!p->limited || (aim == STAGES_MEMORY && t->over <= 0))) continue;
         fill_row(p, v / 3 % ROWS, k, row);
         TRY(stages_cut(p, &s, stage, &value));
         if (!isfinite(value)) continue;

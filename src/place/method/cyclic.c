@@ -1,5 +1,5 @@
-/* cyclic.c - layer l on device l mod P, fastest devices first.  For equal layers and devices, P | L, P <= C and free transfers, the
- * forward pass over C chunks of time takes (L C / P + P - 1) tasks, which is optimal: the ramps cost P - 1 tasks. */
+/* cyclic.c - layer l on device l mod P, fastest devices first.  For equal layers and devices, P | L, P <= C and free transfers,
+ * the forward pass over C chunks of time takes (L C / P + P - 1) tasks, which is optimal: the ramps cost P - 1 tasks. */
 #include "place/inside.h"
 
 static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {

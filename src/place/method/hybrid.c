@@ -1,7 +1,8 @@
 /* hybrid.c - r replicas of s stages: columns are dealt to the replicas, layers to the stages of each (blocks or cyclic).
  *
- * For micro-batches this is data parallel x pipeline.  It is what is left for thousands of devices, where list schedulers and annealing
- * take too long: all (r, s) are compared by the load of the busiest device, and the simulator judges the best of them. */
+ * For micro-batches this is data parallel x pipeline.  It is what is left for thousands of devices, where list schedulers and
+ * annealing take too long: all (r, s) are compared by the load of the busiest device, and the simulator judges the best of them.
+ */
 #include <math.h>
 
 #include "place/inside.h"
@@ -39,8 +40,10 @@ static err apply(struct problem *p, const struct shape *s, i32 *stage, struct tr
     for (i32 u = 0; u < p->U; u++) stage[u] = u % s->stages;
     if (!s->cyclic) {
         f64 value;
-        const struct stages cut = {p->limited ? STAGES_MEMORY : STAGES_FAST, s->stages, p->by_speed, 1.0 / s->replicas, false};
+        struct stages cut = {STAGES_FIT, s->stages, p->by_speed, 1.0 / s->replicas, false};
         TRY(stages_cut(p, &cut, stage, &value));
+        cut.aim = STAGES_MEMORY;
+        if (!isfinite(value)) TRY(stages_cut(p, &cut, stage, &value));
     }
     for (i32 u = 0; u < p->U; u++)
         for (i32 i = p->unit0[u]; i < p->unit0[u + 1]; i++) {
