@@ -8,15 +8,13 @@
  *     area   for all y: the work that is left with a path of at least y behind it, on devices that are free from the last start
  * on
  *
- * The search starts with the placement of `best`. */
+ * The search starts with HEFT's placement, so that it is independent of `best`, which it judges. */
 #include <math.h>
 #include <string.h>
 
 #include "place/inside.h"
 
 enum { NODES = 64, DEVICES = 8, CHOICES = NODES * DEVICES };
-
-extern const struct place_method place_best;
 
 struct choice {
     i32 node, device;
@@ -173,7 +171,9 @@ static err prepare(struct problem *p, struct search *s) {
         s->device[k] = -1;
         s->left[k] = p->node0[k + 1] - p->node0[k];
     }
-    s->symmetric = !p->m->pair && (p->m->nrank == p->P || p->m->nrank == 1);
+    s->symmetric = !p->m->pair;
+    for (i32 a = 0; a < p->P; a++) /* all links alike: one rank, or a rank for each device */
+        for (i32 b = 0; b < a; b++) s->symmetric &= p->m->nrank == 1 || p->m->device[a].rank != p->m->device[b].rank;
     return 0;
 }
 
@@ -181,11 +181,10 @@ static err solve(struct problem *p, i64 most, struct placement *out, bool *solve
     struct search *s;
     struct choice *room;
     struct trial t;
-    bool able;
     ARENA_NEW(&p->arena, s, 1);
     ARENA_NEW(&p->arena, room, (i64)CHOICES * (NODES + 1));
     TRY(trial_new(p, &t));
-    TRY(place_best.run(p, 0, &t, &able));
+    TRY(list_heft(p, 0, &t));
     s->p = p;
     s->most = most;
     TRY(prepare(p, s));

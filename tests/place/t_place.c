@@ -185,6 +185,9 @@ TEST(memory_is_freed_by_backward) {
     assert_true(p->makespan >= unlimited && p->makespan < 2 * unlimited);
     check_placement(&g, &m, p);
     placement_free(p);
+    T_OK(place_run("hybrid", &g, &m, NULL, &p)); /* no static cut fits: a layer each */
+    assert_true(p->fits && p->copies == 0);
+    placement_free(p);
     place_graph_free(&g);
     place_machine_free(&m);
 }
