@@ -6,6 +6,7 @@ Every cell is one run of bench_placement; nothing is measured but the seconds of
 up to those.  --every N takes each N-th cell."""
 import argparse
 import collections
+import concurrent.futures
 import math
 import pathlib
 import statistics
@@ -32,16 +33,15 @@ def geometric(values):
 def cells(args, columns, every):
     """All cells of a grid, by args.jobs processes."""
     words = [[str(args.program), "grid", str(k * every), str(args.jobs * every), str(args.draws), columns] for k in range(args.jobs)]
-    running = [subprocess.Popen(w, stdout=subprocess.PIPE, text=True) for w in words]
     found = []
-    for process in running:
-        for line in process.communicate()[0].splitlines():
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        texts = list(pool.map(lambda w: subprocess.run(w, capture_output=True, text=True, check=True).stdout, words))
+    for text in texts:
+        for line in text.splitlines():
             w = line.split("\t")
             times = dict(zip(NAMES, map(float, w[6:6 + len(NAMES)])))
             rest = w[6 + len(NAMES):]
             found.append(Cell(int(w[0]), int(w[1]), int(w[2]), float(w[3]), float(w[4]), w[5] == "1", times, rest[0], float(rest[1]), rest[2]))
-        if process.returncode:
-            sys.exit("bench_placement failed")
     return found
 
 

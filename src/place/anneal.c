@@ -1,8 +1,7 @@
 /* anneal.c - simulated annealing of devices and priorities, every proposal judged by the simulator.
  *
- * Moves: a run of columns of one unit to another device; one group; two groups change devices; the priority of a node.  Moves of
- * priorities matter: where a transfer takes as long as a task, devices alone leave some 20 % (../docs: the order is part of a
- * plan). */
+ * Moves: a run of columns of one unit to another device; one group; two groups change devices; the priority of a node.  The order
+ * is part of a placement: where a transfer takes as long as a task, moves of devices alone do not reach the best ones. */
 #include <math.h>
 #include <string.h>
 

@@ -12,8 +12,7 @@
  * Units: seconds, bytes, bytes per second.  A device of speed s runs `work` in work / s seconds.  Everything is deterministic:
  * the same inputs give the same placement.
  *
- * Errors: E103 unknown method or bad number behind its colon; E401 invalid graph or machine, or a model that does not fit; E601.
- */
+ * Errors: E103 unknown method or bad number; E401 invalid graph or machine, or a model that does not fit; E601 no memory. */
 #ifndef STRETTO_PLACE_PLACE_H
 #define STRETTO_PLACE_PLACE_H
 
@@ -21,8 +20,7 @@
 #include "base/str.h"
 #include "topo/machine.h"
 
-/* --- what is placed ----------------------------------------------------------------------------------------------------------
- */
+/* --- what is placed --- */
 
 enum place_kind { PLACE_FORWARD, PLACE_BACKWARD, PLACE_HEAD };
 
@@ -30,7 +28,7 @@ struct place_node {
     f64 work;   /* seconds on a device of speed 1, >= 0 */
     i32 unit;   /* what has weights: a layer; devices that run nodes of one unit hold a copy of its weights each */
     i32 group;  /* nodes of one group are on one device: forward and its backward */
-    i32 column; /* chunk of time or micro-batch; small numbers from 0 on */
+    i32 column; /* chunk of time or micro-batch, from 0 on */
     u8 kind;    /* enum place_kind */
     i64 memory; /* bytes kept from the start of the node to the end of the last node of its group */
 };
@@ -81,8 +79,7 @@ struct place_lstm {
 err place_lstm(const struct place_lstm *spec, struct place_graph *out);
 void place_graph_free(struct place_graph *g);
 
-/* --- where -------------------------------------------------------------------------------------------------------------------
- */
+/* --- where --- */
 
 struct place_link {
     f64 seconds; /* latency */
@@ -110,8 +107,7 @@ err place_machine_equal(i32 n, struct place_link between, struct place_machine *
 err place_machine_of(const struct machine *m, f64 gflops, struct place_machine *out);
 void place_machine_free(struct place_machine *m);
 
-/* --- the result --------------------------------------------------------------------------------------------------------------
- */
+/* --- the result --- */
 
 struct place_options {
     bool no_contention; /* transfers do not wait for each other */
@@ -139,9 +135,9 @@ struct placement {
     struct arena arena;
 };
 
-/* Places g on m by a method of methods.def, with a random seed where it takes one: "blocks", "random:7", "best"  The caller frees
- * the result with placement_free.  All methods but the random ones fail with E401 if the model does not fit: which device lacks
- * how much, and what would fit. */
+/* Places g on m by a method of methods.def, with a random seed where it takes one: "blocks", "random:7", "best".  The caller
+ * frees the result with placement_free.  All methods but the random ones fail with E401 if the model does not fit: which device
+ * lacks how much, and what would fit. */
 err place_run(const char *method, const struct place_graph *g, const struct place_machine *m, const struct place_options *o,
               struct placement **out);
 void placement_free(struct placement *p);
@@ -164,8 +160,7 @@ err place_lower_bound(const struct place_graph *g, const struct place_machine *m
 const char *place_method_name(i32 index);
 const char *place_method_help(i32 index);
 
-/* A table for people, one row per placement: makespan, saving against the first row, gap to the bound, devices, copies, seconds.
- */
+/* A table for people, one row per placement: makespan, saving against the first row, gap to the bound, devices, copies. */
 void place_print(const struct placement *const *p, i32 n, struct str *out);
 
 #endif

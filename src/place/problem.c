@@ -6,6 +6,8 @@
 
 #include "place/inside.h"
 
+enum { COLUMNS_MOST = 1 << 24 };
+
 static err check_machine(const struct place_machine *m) {
     if (m->ndevice < 1 || m->nrank < 1) return FAIL(E401, "the machine has no device");
     for (i32 d = 0; d < m->ndevice; d++) {
@@ -36,6 +38,8 @@ static err check_graph(const struct place_graph *g) {
         if (v->unit < 0 || v->unit >= g->nunit || v->group < 0 || v->group >= g->ngroup || v->memory < 0 || v->kind > PLACE_HEAD)
             return FAIL(E401, "task %d has unit %d of %d, group %d of %d, %lld bytes", x, v->unit, g->nunit, v->group, g->ngroup,
                         (long long)v->memory);
+        if (v->column < 0 || v->column >= COLUMNS_MOST)
+            return FAIL(E401, "task %d is of column %d of %d", x, v->column, COLUMNS_MOST);
     }
     for (i32 k = 0; k < g->nedge; k++) {
         const struct place_edge *e = &g->edge[k];
@@ -115,7 +119,7 @@ static err index_groups(struct problem *p) {
         const i32 x = p->topo[i], k = p->group[x];
         if (fill[k] == 0) {
             first[k] = x;
-            p->column[k] = imax(0, g->node[x].column);
+            p->column[k] = g->node[x].column;
         }
         p->ncolumn = imax(p->ncolumn, g->node[x].column + 1);
         p->node_of[p->node0[k] + fill[k]++] = x;
@@ -253,14 +257,14 @@ static err column_order(struct problem *p) {
     f64 longest = 0;
     for (i32 k = 0; k < classes; k++) order[k] = k;
     for (i32 x = 0; x < p->n; x++) {
-        const i32 class = imax(0, p->g->node[x].column) * kinds + p->g->node[x].kind;
+        const i32 class = p->g->node[x].column * kinds + p->g->node[x].kind;
         most[class] = dmax(most[class], p->rank[x]);
         longest = dmax(longest, p->rank[x]);
     }
     sort_falling(order, spare, classes, most);
     for (i32 i = 0; i < classes; i++) position[order[i]] = i;
     for (i32 x = 0; x < p->n; x++) {
-        const i32 class = imax(0, p->g->node[x].column) * kinds + p->g->node[x].kind;
+        const i32 class = p->g->node[x].column * kinds + p->g->node[x].kind;
         p->by_column[x] = p->rank[x] - (longest + 1) * position[class];
     }
     return 0;

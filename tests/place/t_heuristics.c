@@ -6,8 +6,7 @@
 
 static const struct place_options no_waiting = {.no_contention = true};
 
-/* --- list schedulers -----------------------------------------------------------------------------------------------------------
- */
+/* --- list schedulers --- */
 
 struct reference {
     struct problem *p;

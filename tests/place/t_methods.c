@@ -90,8 +90,7 @@ TEST(placements_are_deterministic) {
     place_machine_free(&m);
 }
 
-/* --- oracles -------------------------------------------------------------------------------------------------------------------
- */
+/* --- oracles --- */
 
 struct brute {
     const struct random_case *c;

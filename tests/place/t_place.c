@@ -247,6 +247,9 @@ TEST(bad_input_is_named) {
     assert_non_null(strstr(err_last()->text, "cycle"));
     back[1].to = 4;
     T_FAILS(place_run("best", &g, &m, NULL, &p), 401);
+    fan[3].column = -1;
+    T_FAILS(place_run("best", &fan_graph, &m, NULL, &p), 401);
+    fan[3].column = 0;
     T_OK(place_run("best", &fan_graph, &m, NULL, &p));
     place_machine_free(&m);
     m = machine_of(3, 0); /* a plan for another machine */
