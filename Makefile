@@ -19,6 +19,7 @@
 #   make bench-pipeline                input, computing, messages one after another or at once: bench/results/pipeline.md
 #   make bench-codecs                  wire codecs: GB/s and bytes saved, printed
 #   make bench-stores                  stores and codecs: speed, loss, bytes, kills: bench/results/stores.md; BENCH="--part local"
+#   make bench-placement               placement methods in the simulator, against random and exact: bench/results/placement.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -136,6 +137,11 @@ bench-stores: release
 	cmake --build build/release -j $(J) --target bench_store_path
 	bench/stores/run.py build/release $(BENCH)
 
+# Placement methods on the grid of graphs and machines, some minutes; BENCH="--every 23" for a sample.
+bench-placement: release
+	cmake --build build/release -j $(J) --target bench_placement
+	bench/placement/run.py build/release $(BENCH)
+
 ladder: release
 	cmake --build build/release -j $(J) --target bench_step
 	bench/kern/ladder.py build/release/bench/kern/bench_step
@@ -158,4 +164,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-codecs bench-stores twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-codecs bench-stores bench-placement twin shake bits instructions soak ladder ladder-baseline install docs clean

@@ -20,6 +20,7 @@ PLUGINS = [  # list, macro, folder of the sources, heading
     ("src/exec/codec/codecs.def", "CODEC", "src/exec/codec", "Codecs of the plan's messages"),
     ("src/store/policies.def", "STORE", "src/store/policy", "Store policies (`--store`)"),
     ("src/codec/wires.def", "WIRE", "src/codec", "Wire codecs (`--codec`)"),
+    ("src/place/methods.def", "PLACE", "src/place/method", "Placement methods"),
     ("src/topo/devices.def", "DEVICE", "src/dev", "Device types"),
     ("src/data/readers.def", "READER", "src/data", "Readers"),
     ("src/launch/launchers.def", "LAUNCHER", "src/launch", "Launchers (`submit --on`)"),

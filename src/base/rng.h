@@ -8,7 +8,18 @@
 
 #include "base/bits.h"
 
-enum rng_stream { RNG_INIT = 1, RNG_SHUFFLE, RNG_DROPOUT, RNG_SAMPLE, RNG_TEST, RNG_TEACHER, RNG_PHASE, RNG_GUESS, RNG_WIRE };
+enum rng_stream {
+    RNG_INIT = 1,
+    RNG_SHUFFLE,
+    RNG_DROPOUT,
+    RNG_SAMPLE,
+    RNG_TEST,
+    RNG_TEACHER,
+    RNG_PHASE,
+    RNG_GUESS,
+    RNG_WIRE,
+    RNG_PLACE
+};
 
 /* Four 32-bit words for counter (index, stream, extra) under the key seed. */
 void rng_words(u64 seed, u32 stream, u32 extra, u64 index, u32 out[4]);

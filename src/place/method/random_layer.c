@@ -1,0 +1,23 @@
+/* random_layer.c - every unit on a device drawn at random, with all its groups.  It ignores limits of memory. */
+#include "base/rng.h"
+#include "place/inside.h"
+
+static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
+    *able = true;
+    for (i32 u = 0; u < p->U; u++) {
+        u32 word[4];
+        rng_words(seed, RNG_PLACE, 0, (u64)u, word);
+        for (i32 i = p->unit0[u]; i < p->unit0[u + 1]; i++) t->device[p->unit_group[i]] = (i32)(((u64)word[0] * (u64)p->P) >> 32);
+    }
+    sim_trial(p, t);
+    return 0;
+}
+
+extern const struct place_method place_random_layer;
+const struct place_method place_random_layer = {
+    .name = "random-layer",
+    .help = "a random device for every layer",
+    .number = true,
+    .baseline = true,
+    .run = run,
+};

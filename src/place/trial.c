@@ -1,0 +1,28 @@
+/* trial.c - a proposal of a method: allocated, copied, compared. */
+#include <math.h>
+#include <string.h>
+
+#include "place/inside.h"
+
+err trial_new(struct problem *p, struct trial *t) {
+    *t = (struct trial){.makespan = INFINITY, .over = INT64_MAX};
+    ARENA_NEW(&p->arena, t->device, p->G);
+    ARENA_NEW(&p->arena, t->priority, p->n);
+    memcpy(t->priority, p->rank, (size_t)p->n * sizeof *t->priority);
+    return 0;
+}
+
+void trial_copy(const struct problem *p, const struct trial *from, struct trial *to) {
+    struct trial t = *from;
+    t.device = to->device;
+    t.priority = to->priority;
+    if (!t.name[0]) memcpy(t.name, to->name, sizeof t.name); /* a method without variants keeps the name of its caller */
+    memcpy(t.device, from->device, (size_t)p->G * sizeof *t.device);
+    memcpy(t.priority, from->priority, (size_t)p->n * sizeof *t.priority);
+    *to = t;
+}
+
+bool trial_better(const struct trial *a, const struct trial *b) {
+    const i64 over_a = lmax(a->over, 0), over_b = lmax(b->over, 0);
+    return over_a != over_b ? over_a < over_b : a->makespan < b->makespan;
+}
