@@ -228,6 +228,8 @@ STRETTO_API stretto_err stretto_plan_new(stretto_config *config, stretto_data *d
 STRETTO_API stretto_err stretto_plan_print(const stretto_plan *self, char **out); /* the plan task by task */
 STRETTO_API stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out); /* cost, bytes, exactness */
 STRETTO_API stretto_err stretto_plan_compare(const stretto_plan *self, char **out); /* table of all strategies */
+/* Table of methods that place layers on devices; method "all", or one of them ("best", "random:7").  E103: unknown method. */
+STRETTO_API stretto_err stretto_plan_place(const stretto_plan *self, const char *method, char **out);
 STRETTO_API stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out); /* devices against time, text or SVG */
 STRETTO_API stretto_err stretto_plan_save(const stretto_plan *self, const char *path); /* write a file for option plan */
 STRETTO_API void stretto_plan_free(stretto_plan *self);

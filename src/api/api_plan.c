@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/plan_place.h"
 #include "api/plan_shape.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -220,6 +221,11 @@ static void add_cost_model(const struct stretto_plan *self, struct str *text) {
     str_addf(text, "times are predicted by a cost model, at %.3g GF/s (%s) and %.3g GB/s (%s) a device\n", d->gflops,
              strcmp(self->o.machine, "auto") == 0 ? "measured now" : "as described or assumed", d->gbytes,
              strcmp(self->o.machine, "auto") == 0 ? "assumed" : "as described or assumed");
+}
+
+stretto_err stretto_plan_place(const stretto_plan *self, const char *method, char **out) {
+    struct str text = {0};
+    return text_end(plan_place(&self->net, &self->q, method, &text), &text, out);
 }
 
 stretto_err stretto_plan_compare(const stretto_plan *self, char **out) {

@@ -342,6 +342,37 @@ class Ranks(Launched):
     def test_grains_move_under_mpich(self):
         self.uneven_processes("mpich")
 
+    def layers_on_ranks(self, train):
+        """Stages of a pipeline, alone and with rows, in both orders: the model of one rank."""
+        deep = [*SHORT, "--layers", "3", "--hidden", "20"]
+        self.train("deep", "--threads", "1", options=deep)
+        for n, parallel, more in ((2, "pipeline:2", []), (3, "pipeline:3", ["--stage-order", "gpipe"]),
+                                  (4, "data:2*pipeline:2", ["--accumulate", "1"]), (2, "pipeline:2", ["--micro-batches", "4"])):
+            train(n, "train", AIR, *deep, "--parallel", parallel, *more, "-o", "m.model", "--progress", "none")
+            self.same_model("deep.model", "m.model", "%s on %d ranks" % (parallel, n))
+
+    def test_layers_on_ranks(self):
+        self.layers_on_ranks(lambda n, *args, status=0: self.stretto(*args, "--ranks", n, "--threads", 1, timeout=120, status=status))
+
+    def test_layers_on_ranks_under_open_mpi(self):
+        self.layers_on_ranks(lambda n, *args, status=0: self.mpi("openmpi", n, *args, "--threads", 1, status=status))
+
+    def test_layers_on_ranks_stopped_and_resumed_on_others(self):
+        deep = [*SHORT, "--members", "1", "--steps", "3000", "--layers", "3", "--hidden", "20"]
+        self.train("whole", options=deep)
+        child = self.start("train", AIR, *deep, "--ranks", "2", "--threads", "1", "--parallel", "pipeline:2", "--checkpoint-every",
+                           "0.1s", "-o", "cut.model", "--progress", "none")
+        steps = os.path.join(self.dir, "cut.model.run", "checkpoints", "*.ckpt")
+        end = time.monotonic() + 60 * e2e.SLOW
+        while not glob.glob(steps) and time.monotonic() < end:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGTERM)
+        said = child.communicate(timeout=60 * e2e.SLOW)[1]
+        self.assertEqual(child.returncode, 75, said.decode())
+        self.stretto("resume", "cut.model.run", "--ranks", 3, "--threads", 1, "--parallel", "pipeline:3", "--progress", "none",
+                     "--time-limit", "0", timeout=240)
+        self.same_model("whole.model", "cut.model", "2 stages, then 3")
+
     def processes(self, flavour):
         alone = self.train("one", "--threads", "1")
         for n in (2, 3):

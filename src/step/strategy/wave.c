@@ -13,6 +13,10 @@ static i32 most(struct planner *p, i32 n) {
         planner_why(p, "time slices converge layer by layer, so layers cannot run at the same time");
         return 0;
     }
+    if (p->layers.n > 1) {
+        planner_why(p, "the cut pipeline divides the layers already");
+        return 0;
+    }
     if (width < 2) {
         planner_why(p, "no two recurrent layers or directions of this model can run at the same time");
         return 0;
