@@ -42,7 +42,8 @@ static void add_costs(const struct net *n, const struct plan *p, i32 nstate, con
         struct place_layer *a = &out->layer[layer_of[l]];
         const i64 bytes = 4 * op->ntheta;
         if (op->out >= 0) a->activation = 4 * buf_floats(&n->buf[op->out], p->grain);
-        a->saved += 4 * op_saved_floats(op, n, rows_all(p->grain)) + (op->out >= 0 ? 8 * buf_floats(&n->buf[op->out], p->grain) : 0);
+        a->saved +=
+            4 * op_saved_floats(op, n, rows_all(p->grain)) + (op->out >= 0 ? 8 * buf_floats(&n->buf[op->out], p->grain) : 0);
         a->unit.memory += bytes * (1 + nstate + p->ngrain);
         a->unit.copy_bytes += bytes;
         a->unit.copy_seconds += (f64)bytes / (p->place[0].device.gbytes * 1e9);
@@ -69,8 +70,8 @@ static err graph_of(const struct net *n, const struct plan_request *q, struct pl
 }
 
 /* A row for a method, or a line that says why it cannot place this model. */
-static err one(const char *method, const struct place_graph *g, const struct place_machine *m, const struct placement **row, i32 *n,
-               struct str *refused) {
+static err one(const char *method, const struct place_graph *g, const struct place_machine *m, const struct placement **row,
+               i32 *n, struct str *refused) {
     struct placement *p;
     const err e = place_run(method, g, m, NULL, &p);
     if (e >= 0) row[(*n)++] = p;
@@ -91,7 +92,8 @@ static err table(const char *method, const struct place_graph *g, const struct p
     const struct placement *row[ROWS_MOST];
     struct str refused = {0};
     i32 n = 0;
-    err e = strcmp(method, "all") == 0 ? all(g, m, row, &n, &refused) : place_run(method, g, m, NULL, (struct placement **)&row[0]);
+    err e =
+        strcmp(method, "all") == 0 ? all(g, m, row, &n, &refused) : place_run(method, g, m, NULL, (struct placement **)&row[0]);
     if (e >= 0 && strcmp(method, "all") != 0) n = 1;
     if (e >= 0) place_print(row, n, out);
     if (refused.len) str_add(out, refused.s);

@@ -27,8 +27,8 @@ struct order {
     i32 n, m; /* segments, micro-batches */
     struct segment seg[NET_OPS];
     struct slice rows[MACHINE_DEVICES];
-    f64 *done[2];              /* [n][m] when forward, backward of a micro-batch by a segment is done */
-    f64 free_at[NET_OPS];      /* of each stage */
+    f64 *done[2];         /* [n][m] when forward, backward of a micro-batch by a segment is done */
+    f64 free_at[NET_OPS]; /* of each stage */
 };
 
 static void find_segments(struct order *o) {

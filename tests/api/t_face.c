@@ -192,6 +192,8 @@ TEST(plans_print_draw_and_save) {
     T_OK(stretto_plan_new(c, NULL, &p));
     e = stretto_plan_print(p, &text);
     assert_true(gives(e, text, "(fwd lstm.0"));
+    e = stretto_plan_place(p, "all", &text);
+    assert_true(gives(e, text, "lower bound"));
     e = stretto_plan_draw(p, 1, &text);
     assert_true(gives(e, text, "<svg"));
     snprintf(path, sizeof path, "%s/a.plan", t_dir());
