@@ -185,8 +185,9 @@ static bool in_this_step(const struct exec *x, const struct link *l) {
 
 bool exec_computed(const struct exec *x) {
     for (u32 w = 0; w < x->nqueue; w++) {
-        const struct queue *q = &x->queue[w];
-        if (atomic_load_explicit(&q->done, memory_order_acquire) < (x->serial << 32 | q->ncompute)) return false;
+        const struct queue *q = &x->queue[w]; /* one without tasks counts none */
+        const bool done = atomic_load_explicit(&q->done, memory_order_acquire) >= (x->serial << 32 | q->ncompute);
+        if (q->ncompute > 0 && !done) return false;
     }
     return true;
 }

@@ -63,14 +63,8 @@ static bool writes_of(const struct plan *p, const struct task *t, const struct u
     return false;
 }
 
-/* Ranks with a task of their own that uses what task t writes, and ranks that have no task of their own: they must not run ahead
- * of the messages that bring them the weights. */
+/* Ranks with a task of their own that uses what task t writes. */
 static void find_users(const struct plan *p, const struct task *t, u64 *set) {
-    u64 busy[WORDS] = {0};
-    for (u32 i = 0; i < p->ntask; i++)
-        if (!p->task[i].everywhere) put_in(busy, rank_of(p, (i32)i));
-    for (i32 r = 0; r < p->nrank; r++)
-        if (!in_set(busy, r)) put_in(set, r);
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *v = &p->task[i];
         const i32 rank = p->place[v->device].rank;

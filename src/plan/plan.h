@@ -43,7 +43,7 @@ enum { HOME_STARTERS = -4, HOME_READERS = -3, HOME_WRITER = -2, HOME_ALL = -1 };
  * weights between two steps (exec_settle).  GATHER: only on request (another plan wants it elsewhere). */
 enum message_when { MESSAGE_STEP, MESSAGE_KEEP, MESSAGE_SETTLE, MESSAGE_GATHER };
 
-/* Ranks that run a task: that of its device; all; those whose other tasks use what it writes, and those without other tasks. */
+/* Ranks that run a task: that of its device, all, or those whose other tasks use what it writes. */
 enum { RUN_ONCE, RUN_EVERYWHERE, RUN_AT_USERS };
 
 /* Policies that sum a step while the next one is computed need a second copy of some buffers.  SWAP: the two change places after
