@@ -83,6 +83,7 @@ TEST(balance_is_for_plans_that_share_rows_among_ranks) {
     } cases[] = {{"host*2(cpu*1)", "data_sync", true},
                  {"host*2(cpu*2)", "data_sync:4", true},
                  {"host*2(cpu*2)", "data_sync:2", false},
+                 {"host*2(cpu*1)", "pipeline:2", false},
                  {"host*2(cpu*1)", "serial", false},
                  {"host*1(cpu*4)", "data_sync", false}};
     for (size_t i = 0; i < COUNT(cases); i++) {
