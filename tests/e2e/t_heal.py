@@ -101,6 +101,15 @@ class Heal(Launched):
         self.assertEqual(stray, [], what)
         return err
 
+    def test_a_stage_of_a_pipeline_may_die(self):
+        """The layers of three stages go on as two."""
+        deep = [*TRAIN, "--members", "1", "--layers", "3", "--hidden", "24"]
+        self.whole(AIR, deep)
+        for rank in (1, 2):
+            child = self.begin(3, *deep, "--parallel", "pipeline")
+            self.kill(child, rank, step=60)
+            self.well(child, "stage %d was killed" % rank)
+
     def test_any_rank_may_die(self):
         self.whole(AIR, TRAIN)
         took = []
