@@ -6,6 +6,7 @@
  *     ,773869,767541    no time above times                                    names
  *     773869,767541     whole numbers, all far from those below                the user is asked
  *     1.5,2.5           anything else                                          values */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +89,7 @@ static bool is_apart(const struct csv *c, const struct csv_sample *s, i32 f, f64
         if (!str_to_f64(cell, (size_t)csv_lens(s, r)[f], c->mark, &v)) continue;
         least = n ? dmin(least, v) : v;
         most = n ? dmax(most, v) : v;
-        fractions += v != (f64)(i64)v;
+        fractions += v != floor(v);
         n++;
     }
     const f64 margin = 2 * fractions > n ? 0 : most - least;
