@@ -58,7 +58,7 @@ TEST(best_is_never_worse_than_a_method_and_within_memory) {
         }
         placement_free(best);
     }
-    assert_true(refused > 0 && placed > refused);
+    assert_true((t_few() || refused > 0) && placed > refused); /* few cases may all have room */
 }
 
 TEST(placements_are_deterministic) {
@@ -176,7 +176,7 @@ TEST(best_is_within_5_percent_of_exact_search) {
         place_graph_free(&g);
         place_machine_free(&m);
     }
-    assert_true(all >= 48 && optimal >= all * 9 / 10);
+    assert_true(all >= (t_few() ? 24 : 48) && optimal >= all * 9 / 10);
 }
 
 /* Coffman and Graham (1972): optimal for unit tasks on two devices without transfers.  Needs transitive reduction: of these
