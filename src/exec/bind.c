@@ -22,32 +22,22 @@ static i64 padded_line(i64 bytes) { return round_up64(bytes, ALIGN); }
 
 static char *start(i64 bytes, char *at) { return paged(bytes) ? at + (-(uintptr_t)at & (PAGE - 1)) : at; }
 
-/* The range of a buffer that this rank needs; hi 0 = none. */
-struct used {
-    i64 lo, hi;
-};
-
-static void add_range(struct used *u, i64 lo, i64 hi) {
-    u->lo = u->hi == 0 ? lo : lmin(u->lo, lo);
-    u->hi = lmax(u->hi, hi);
-}
-
 /* The ranges of buffers that tasks of this rank use or that it receives, and the marks of their sparse rows. */
-static void find_used(struct exec *x, struct used *used) {
+static void find_used(struct exec *x, struct plan_range *used) {
     const struct plan *p = x->plan;
     for (u32 i = 0; i < p->ntask; i++)
         for (u32 k = p->task[i].use0; k < p->task[i].use0 + p->task[i].nuse && exec_is_ours(x, &p->task[i]); k++)
-            add_range(&used[p->use[k].buf], p->use[k].lo, p->use[k].hi);
+            plan_range_add(&used[p->use[k].buf], p->use[k].lo, p->use[k].hi);
     for (u32 i = 0; i < x->nmessage; i++)
-        if (x->message[i].to == comm_rank(x->comm)) add_range(&used[x->message[i].buf], x->message[i].lo, x->message[i].hi);
+        if (x->message[i].to == comm_rank(x->comm)) plan_range_add(&used[x->message[i].buf], x->message[i].lo, x->message[i].hi);
     for (u32 i = 0; i < p->nbuf; i++) {
         const struct pbuf *b = &p->buf[i];
-        if (!b->in_part || x->policy->delay) add_range(&used[i], 0, used[i].hi ? b->extent : 0);
-        if (used[i].hi && b->sparse && b->marks != PLAN_NO_MARKS) add_range(&used[b->marks], 0, p->buf[b->marks].extent);
+        if (!b->in_part || x->policy->delay) plan_range_add(&used[i], 0, used[i].hi ? b->extent : 0);
+        if (used[i].hi && b->sparse && b->marks != PLAN_NO_MARKS) plan_range_add(&used[b->marks], 0, p->buf[b->marks].extent);
     }
 }
 
-static i64 bytes_here(const struct exec *x, u32 buf, const struct used *used) {
+static i64 bytes_here(const struct exec *x, u32 buf, const struct plan_range *used) {
     const struct pbuf *b = &x->plan->buf[buf];
     if (b->lent || used[buf].hi == 0) return 0;
     if (b->in_part) return b->bytes / b->extent * (used[buf].hi - used[buf].lo);
@@ -55,17 +45,17 @@ static i64 bytes_here(const struct exec *x, u32 buf, const struct used *used) {
 }
 
 /* The address of element 0, which may lie before the memory of the range that is held. */
-static void *from_first(const struct exec *x, u32 buf, const struct used *used, char *at) {
+static void *from_first(const struct exec *x, u32 buf, const struct plan_range *used, char *at) {
     const struct pbuf *b = &x->plan->buf[buf];
     return b->in_part ? at - b->bytes / b->extent * used[buf].lo : at;
 }
 
-static bool has_twin(const struct exec *x, u32 buf, const struct used *used) {
+static bool has_twin(const struct exec *x, u32 buf, const struct plan_range *used) {
     return x->policy->delay && x->plan->buf[buf].twin != TWIN_NONE && used[buf].hi;
 }
 
 /* Buffers of one block, in order. */
-static void place_buffers(struct exec *x, const struct used *used, const i64 *bytes) {
+static void place_buffers(struct exec *x, const struct plan_range *used, const i64 *bytes) {
     char *at = x->block, *sent = x->sent_block, *twin = x->twin_block;
     for (u32 i = 0; i < x->plan->nbuf; i++) {
         const struct pbuf *b = &x->plan->buf[i];
@@ -88,7 +78,7 @@ static void place_buffers(struct exec *x, const struct used *used, const i64 *by
 
 static err bind_memory(struct exec *x, void *const *lent) {
     const struct plan *p = x->plan;
-    struct used *used;
+    struct plan_range *used;
     i64 *bytes;
     ARENA_NEW(&x->arena, used, p->nbuf + 1);
     ARENA_NEW(&x->arena, bytes, p->nbuf + 1);

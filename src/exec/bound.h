@@ -115,6 +115,7 @@ struct exec {
     u64 trail_serial;
     void *policy_state;
     struct exec_sent sent;
+    enum message_when asked; /* messages that ask_for moves (exchange.c) */
     bool trace;
     f64 epoch; /* clock at bind */
     struct dev_work work;

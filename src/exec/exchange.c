@@ -328,14 +328,10 @@ static err step_job(struct comm *c, void *exec) {
     return -x->why->code;
 }
 
-static err gather_job(struct comm *c, void *exec) {
+static err asked_job(struct comm *c, void *exec) {
+    struct exec *x = exec;
     (void)c;
-    return walk(exec, MESSAGE_GATHER);
-}
-
-static err settle_job(struct comm *c, void *exec) {
-    (void)c;
-    return walk(exec, MESSAGE_SETTLE);
+    return walk(x, x->asked);
 }
 
 void exchange_begin(struct exec *x) {
@@ -353,19 +349,21 @@ err exchange_end(struct exec *x) {
     return e;
 }
 
-static err ask_for(struct exec *x, enum message_when when, err (*job)(struct comm *c, void *exec)) {
+/* Between two steps: all messages of a kind. */
+static err ask_for(struct exec *x, enum message_when when) {
     bool any = false;
     for (u32 k = 0; k < x->nmessage; k++) any = any || x->message[k].when == when; /* of all ranks: they count steps alike */
     if (!any) return 0;
     x->serial++;
+    x->asked = when;
     begin(x);
-    comm_begin(x->comm, job, x);
+    comm_begin(x->comm, asked_job, x);
     return comm_end(x->comm);
 }
 
-err exec_gather(struct exec *x) { return ask_for(x, MESSAGE_GATHER, gather_job); }
+err exec_gather(struct exec *x) { return ask_for(x, MESSAGE_GATHER); }
 
 err exchange_settle(struct exec *x) {
     TRY(exec_quiet(x));
-    return ask_for(x, MESSAGE_SETTLE, settle_job);
+    return ask_for(x, MESSAGE_SETTLE);
 }

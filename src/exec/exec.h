@@ -36,7 +36,8 @@ void exec_lend(struct exec *x, u32 buf, void *at); /* address of a lent buffer f
 /* Runs a step. number: of the step, for fault injection and the flight record. keep: the gradient is kept for the next step
  * to add to (messages with MESSAGE_KEEP are sent). */
 err exec_step(struct exec *x, u32 number, bool keep, struct exec_result *out);
-/* Completes what the policy has pending: all messages, and with delay1 the update; out as of exec_step. */
+/* Completes what the policy has pending: all messages, and with delay1 the update; out as of exec_step.  Every rank then has all
+ * of a buffer with the home HOME_READERS: weights. */
 err exec_settle(struct exec *x, struct exec_result *out);
 /* With ranks and policy overlap, buffers that other ranks wrote may still be in transit when a step returns; the next step
  * waits for each before it reads it. Call this before reading such a buffer, or sending messages, between two steps. */

@@ -121,15 +121,12 @@ static err reads(struct ledger *l, i64 lo, i64 hi, i32 rank, enum message_when w
     return 0;
 }
 
-static bool runs_on(const struct ledger *l, i32 task, i32 rank) {
-    return l->by_device ? rank_of(l->p, task) == rank : in_set(l->runs + (size_t)task * WORDS, rank);
-}
+static bool everyone(const struct ledger *l, i32 task) { return l->p->task[task].everywhere && !l->by_device; }
 
 static err task_reads(struct ledger *l, const struct use *u, i32 task) {
-    const bool one = l->by_device || l->p->task[task].everywhere == RUN_ONCE;
-    const i32 own = rank_of(l->p, task);
-    for (i32 r = one ? own : 0; r < (one ? own + 1 : l->p->nrank); r++)
-        if (runs_on(l, task, r)) TRY(reads(l, u->lo, u->hi, r, MESSAGE_STEP));
+    if (!everyone(l, task)) return reads(l, u->lo, u->hi, rank_of(l->p, task), MESSAGE_STEP);
+    for (i32 r = 0; r < l->p->nrank; r++)
+        if (in_set(l->runs + (size_t)task * WORDS, r)) TRY(reads(l, u->lo, u->hi, r, MESSAGE_STEP));
     return 0;
 }
 
@@ -140,7 +137,7 @@ static err writes(struct ledger *l, i64 lo, i64 hi, i32 task) {
         struct piece_of *v = &l->piece[i];
         if (v->hi <= lo || v->lo >= hi) continue;
         memset(v->has, 0, sizeof v->has);
-        v->writer = !l->by_device && l->p->task[task].everywhere ? EVERYONE : task;
+        v->writer = everyone(l, task) ? EVERYONE : task;
         now_has(v, rank_of(l->p, task));
     }
     return 0;

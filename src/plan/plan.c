@@ -23,17 +23,13 @@ const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end) {
 }
 
 i64 plan_device_bytes(const struct plan *p, u32 device) {
-    struct {
-        i64 lo, hi;
-    } *range = mem_alloc((p->nbuf + 1) * sizeof *range);
+    struct plan_range *range = mem_alloc((p->nbuf + 1) * sizeof *range);
     i64 sum = 0;
     for (u32 i = 0; range && i < p->ntask; i++) {
         const struct task *t = &p->task[i];
         for (u32 k = t->use0; t->device == device && k < t->use0 + t->nuse; k++) {
             const struct use *u = &p->use[k];
-            const bool first = range[u->buf].hi == 0;
-            range[u->buf].lo = first ? u->lo : lmin(range[u->buf].lo, u->lo);
-            range[u->buf].hi = lmax(range[u->buf].hi, u->hi);
+            plan_range_add(&range[u->buf], u->lo, u->hi);
         }
     }
     for (u32 b = 0; range && b < p->nbuf; b++)

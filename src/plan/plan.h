@@ -73,6 +73,15 @@ struct pbuf {
 /* Bytes of elements [lo,hi), all repeats. */
 static inline f64 pbuf_bytes(const struct pbuf *b, i64 lo, i64 hi) { return (f64)b->bytes * (f64)(hi - lo) / (f64)b->extent; }
 
+/* The range of a buffer that some tasks use; hi 0 = none. */
+struct plan_range {
+    i64 lo, hi;
+};
+static inline void plan_range_add(struct plan_range *r, i64 lo, i64 hi) {
+    r->lo = r->hi == 0 ? lo : lmin(r->lo, lo);
+    r->hi = lmax(r->hi, hi);
+}
+
 /* Where a device of the plan is. */
 struct place {
     i32 rank;

@@ -166,26 +166,18 @@ void plan_rank_rows(const struct plan *p, i32 rank, i32 *b0, i32 *b1) {
 
 static bool is_store(u8 kind) { return kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE; }
 
-/* The range of each buffer that tasks of a rank use, hi 0 = none. */
-struct used {
-    i64 lo, hi;
-};
-
-static void find_used(const struct plan *g, i32 rank, struct used *used) {
+/* The range of each buffer that tasks of a rank use. */
+static void find_used(const struct plan *g, i32 rank, struct plan_range *used) {
     memset(used, 0, g->nbuf * sizeof *used);
     for (u32 i = 0; i < g->ntask; i++) {
         const struct task *t = &g->task[i];
-        for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
-            struct used *v = &used[g->use[k].buf];
-            if (!t->everywhere && g->place[t->device].rank != rank) continue;
-            v->lo = v->hi == 0 ? g->use[k].lo : lmin(v->lo, g->use[k].lo);
-            v->hi = lmax(v->hi, g->use[k].hi);
-        }
+        if (!t->everywhere && g->place[t->device].rank != rank) continue;
+        for (u32 k = t->use0; k < t->use0 + t->nuse; k++) plan_range_add(&used[g->use[k].buf], g->use[k].lo, g->use[k].hi);
     }
 }
 
 /* Bytes of the buffers that tasks of a rank use, but for inputs and the store.  used: [nbuf] */
-static i64 held_by(const struct plan *g, i32 rank, struct used *used) {
+static i64 held_by(const struct plan *g, i32 rank, struct plan_range *used) {
     i32 b0 = 0, b1 = g->B;
     i64 held = 0;
     if (plan_holds_own_rows(g)) plan_rank_rows(g, rank, &b0, &b1);
@@ -203,7 +195,7 @@ static i64 held_by(const struct plan *g, i32 rank, struct used *used) {
 
 static err sizes(struct plan *g, const struct net *n) {
     i64 most = 0, rest = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
-    struct used *used;
+    struct plan_range *used;
     NEW(used, g->nbuf + 1);
     for (u32 i = 0; i < g->ntask; i++) rest += g->task[i].members > 1 ? TEAM_LINE : 0;
     for (i32 rank = 0; rank < g->nrank; rank++) most = lmax(most, held_by(g, rank, used));
