@@ -37,13 +37,6 @@ u32 planner_member(const struct planner *p, const struct piece *c, i32 i) {
     return planner_device(p, c, team_outside(p) ? i / p->layers.n : i % p->team.n, planner_member_stage(p, i));
 }
 
-i32 planner_stage_group(const struct planner *p, const struct piece *c, i32 stage, u32 device[MACHINE_DEVICES]) {
-    i32 n = 0;
-    for (i32 i = 0; i < planner_group(p); i++)
-        if (stage == ALL_STAGES || planner_member_stage(p, i) == stage) device[n++] = planner_member(p, c, i);
-    return n;
-}
-
 err planner_cut_rows(struct planner *p, i32 n) {
     if (p->npiece * n > MACHINE_DEVICES) return FAIL(E1, "more than %d pieces", MACHINE_DEVICES);
     for (i32 i = p->npiece - 1; i >= 0; i--)
@@ -231,10 +224,13 @@ static void cut_boxes(struct planner *p) {
 }
 
 static void share_theta(struct planner *p) {
+    u16 seen[MACHINE_DEVICES] = {0}; /* of each stage */
     p->nsharer = 0;
     for (i32 i = 0; i < p->npiece; i++)
         for (i32 k = 0; k < planner_group(p); k++) {
-            p->sharer_stage[p->nsharer] = (u16)planner_member_stage(p, k);
+            const i32 stage = planner_member_stage(p, k);
+            p->sharer_stage[p->nsharer] = (u16)stage;
+            p->sharer_nth[p->nsharer] = seen[stage]++;
             p->sharer[p->nsharer++] = planner_member(p, &p->piece[i], k);
         }
 }

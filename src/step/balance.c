@@ -9,7 +9,7 @@ bool plan_grains(const struct plan *p, i32 *grains) {
     if (!netplan(p)->train) return false;
     for (u32 i = 0; i < p->ntask; i++) { /* one task per piece */
         const struct task *t = &p->task[i];
-        if (t->kind == TASK_ZERO && t->hi > 0) return false; /* a stage of a pipeline: its rows are those of the others */
+        if (task_zeroes_part(p, t)) return false; /* a stage of a pipeline: its rows are those of the others */
         if (t->kind == TASK_ZERO) grains[t->device] += ceil_div(t->box.b1, p->grain) - t->box.b0 / p->grain;
     }
     for (i32 d = 0; d < p->ndevice; d++) {

@@ -84,7 +84,7 @@ static const char *chain(const struct plan *p, u32 i) {
 /* Describes what is wrong with the team or chain that starts at task i, or with a member without a team; NULL = nothing. */
 static const char *team(const struct plan *p, const struct net *n, u32 i) {
     const struct task *t = &p->task[i];
-    const bool walks = (t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop;
+    const bool walks = task_walks(t) && t->op < n->nop;
     if (walks && op_is_chain(&n->op[t->op])) return chain(p, i);
     if (task_is_chunk(t, n) && !n->op[t->op].layer->steps) return "this op cannot be done in parts of its steps";
     if (t->members <= 1) return t->member ? "this member has no team" : NULL;
@@ -103,10 +103,10 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
         *out = (struct cover){.group = NOWHERE};
         return true;
     }
-    const bool walks = t->kind == TASK_FWD || t->kind == TASK_BWD;
-    out->t0 = walks ? t->box.t0 : t->kind == TASK_ZERO ? t->lo : 0;
-    out->t1 = walks ? t->box.t1 : t->kind == TASK_ZERO ? (t->hi > 0 ? t->hi : lmax(1, netplan(p)->ntheta)) : 1;
-    out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && t->kind != TASK_ZERO ? t->op : 0);
+    const bool walks = task_walks(t), zeroes = t->kind == TASK_ZERO;
+    out->t0 = walks ? t->box.t0 : zeroes ? t->lo : 0;
+    out->t1 = walks ? t->box.t1 : zeroes ? lmax(1, t->hi) : 1;
+    out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && !zeroes ? t->op : 0);
     if (t->kind == TASK_DW) {
         if (t->op != netplan(p)->parted.op || t->node_b != netplan(p)->parted.n || t->node_a < 0 ||
             t->node_a >= netplan(p)->parted.n)
@@ -117,7 +117,7 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
     out->hi = by_rows(t->kind) ? t->box.b1 : t->hi;
     i64 end = by_rows(t->kind) ? p->B : netplan(p)->ntheta, step = by_rows(t->kind) ? p->grain : LANES;
     if (t->kind == TASK_NORM) step = netplan(p)->norm_block;
-    if (t->kind == TASK_ZERO && (out->t0 < 0 || out->t1 <= out->t0 || out->t1 > lmax(1, netplan(p)->ntheta))) return false;
+    if (zeroes && (out->t0 < 0 || out->t1 <= out->t0 || out->t1 > lmax(1, netplan(p)->ntheta))) return false;
     if (walks && (out->t0 < 0 || out->t1 <= out->t0 || out->t1 > n->op[t->op].T)) return false;
     if (t->kind == TASK_MERGE) {
         i32 k = pair_index(pair, npair, t->node_a, t->node_b);

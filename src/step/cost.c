@@ -17,7 +17,6 @@
 
 #define TASK_S 0.4e-6     /* calling a task */
 #define RATE_SHARE 0.60   /* of the machine's multiply-add rate that products reach */
-#define FLOAT_FLOPS 200.0 /* flops in whose time element-wise work (exp, masks, losses) writes one activation */
 #define CACHE_GAIN 3.0    /* bandwidth for a task that fits in the L2 cache, against memory */
 #define TEAM_S 0.10e-6    /* members seeing each other's flags and units, once per step of the sequence */
 #define TURNS_S 50e-6     /* the same where members take turns on a core */
@@ -235,14 +234,12 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     return t->members > 1 ? member_seconds(p, n, m, t, part * s) : part * s;
 }
 
-static bool walks(const struct task *t) { return t->kind == TASK_FWD || t->kind == TASK_BWD; }
-
 /* Bytes of activations and their gradients that a task reads from tasks of other ranks; sets the time that those need to send. */
 static i64 passed_bytes(struct plan *p, const struct machine *m, const struct task *t) {
     i64 sum = 0;
-    for (u32 d = t->dep0; walks(t) && d < t->dep0 + t->ndep; d++) {
+    for (u32 d = t->dep0; task_walks(t) && d < t->dep0 + t->ndep; d++) {
         struct task *from = &p->task[p->dep[d]];
-        if (!walks(from) || p->place[from->device].rank == p->place[t->device].rank || t->member > 0) continue;
+        if (!task_walks(from) || p->place[from->device].rank == p->place[t->device].rank || t->member > 0) continue;
         const f64 bytes = 4 * floats_written(p, from);
         from->link = (f32)(bytes / (m->link_gbytes * 1e9) + m->link_us * 1e-6);
         sum += (i64)bytes;

@@ -85,7 +85,7 @@ static void zero(void *step, const struct kernel_call *c) {
     const struct task *t = c->task;
     i32 g0 = t->box.b0 / s->run.grain, g1 = ceil_div(t->box.b1, s->run.grain);
     if (g0 == 0 && s->pending) g0 = 1; /* vector 0 holds the gradient that this step adds to */
-    for (i32 g = g0; g < g1; g++) zero_vector(s, c->mem, g, t->lo, t->hi > 0 ? t->hi : netplan(s->plan)->ntheta);
+    for (i32 g = g0; g < g1; g++) zero_vector(s, c->mem, g, t->lo, t->hi);
 }
 
 static void merge(void *step, const struct kernel_call *c) {

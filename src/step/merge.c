@@ -49,9 +49,8 @@ static err merge_range(struct planner *p, u32 device, i32 stage, i32 piece, i32 
     return 0;
 }
 
-/* Does sharer i of a rank merge ranges of this stage? */
 static bool shares(const struct planner *p, i32 i, i32 rank, i32 stage) {
-    return rank_of(p, i) == rank && (stage == ALL_STAGES || p->sharer_stage[i] == stage);
+    return rank_of(p, i) == rank && planner_in_stage(p, i, stage);
 }
 
 /* Pairs of a rank that no single piece holds: each sharer of the rank merges its part of the range. */
@@ -81,12 +80,12 @@ static err share_out(struct planner *p) {
 /* Pairs of a piece: the devices of its group share the range, or those of the stage. */
 static err merge_own(struct planner *p, i32 piece, i32 stage, i64 from, i64 to) {
     const struct piece *c = &p->piece[piece];
-    u32 device[MACHINE_DEVICES];
-    const i32 group = planner_stage_group(p, c, stage, device);
+    const i32 group = stage == ALL_STAGES ? planner_group(p) : p->team.n;
     i64 lo, hi;
     for (i32 i = 0; i < group; i++) {
+        const u32 device = stage == ALL_STAGES ? planner_member(p, c, i) : planner_device(p, c, i, stage);
         planner_range(p->plan, from, to, i, group, &lo, &hi);
-        TRY(merge_range(p, device[i], stage, piece, stage_rank(p, c, stage), lo, hi));
+        TRY(merge_range(p, device, stage, piece, stage_rank(p, c, stage), lo, hi));
     }
     return 0;
 }

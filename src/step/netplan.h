@@ -132,8 +132,13 @@ err plan_compare_sliced(const struct plan_request *q, const struct plan_request 
 /* "fwd lstm.0 b[0,224)", "fwd lstm.0 b[0,1) unit 1/2" */
 void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]);
 void plan_buffer_name(const struct plan *p, const struct net *n, u32 buf, char *out, size_t size); /* "grad.3", "theta" */
+static inline bool task_walks(const struct task *t) { return t->kind == TASK_FWD || t->kind == TASK_BWD; }
+/* True if a task zeroes a part of a gradient only: that of a stage of a pipeline. */
+static inline bool task_zeroes_part(const struct plan *p, const struct task *t) {
+    return t->kind == TASK_ZERO && (t->lo > 0 || t->hi < netplan(p)->ntheta);
+}
 static inline bool task_is_chunk(const struct task *t, const struct net *n) {
-    return (t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && t->box.t1 - t->box.t0 < n->op[t->op].T;
+    return task_walks(t) && t->op < n->nop && t->box.t1 - t->box.t0 < n->op[t->op].T;
 }
 void plan_draw_text(const struct plan *p, i32 width, struct str *out);
 

@@ -12,8 +12,6 @@
 #include "plan/slice.h"
 #include "step/planner.h"
 
-#define BACKWARD 2.0 /* work of backward against forward */
-
 /* A run of consecutive ops of one stage, and how far its micro-batches are. */
 struct segment {
     i32 l0, l1, stage;
@@ -85,9 +83,8 @@ static bool choose(const struct order *o, i32 *seg, i32 *back, f64 *at) {
 static err zero(const struct order *o, const struct segment *s) {
     struct planner *p = o->p;
     const struct net *n = p->net;
-    u32 device[MACHINE_DEVICES];
-    const i32 last = planner_stage_group(p, o->c, s->stage, device) - 1;
-    struct task t = {.kind = TASK_ZERO, .device = device[last], .box = o->c->box, .lo = n->op[s->l0].theta0};
+    const u32 device = planner_device(p, o->c, p->team.n - 1, s->stage);
+    struct task t = {.kind = TASK_ZERO, .device = device, .box = o->c->box, .lo = n->op[s->l0].theta0};
     if (s->l0 == 0) t.lo = 0;
     t.hi = s->l1 < n->nop ? n->op[s->l1].theta0 : n->ntheta;
     return t.hi > t.lo ? planner_task(p, t) : 0;
@@ -114,7 +111,7 @@ static err roll(struct order *o) {
     f64 at;
     while (choose(o, &k, &back, &at)) {
         struct segment *s = &o->seg[k];
-        const f64 end = at + s->work * (back ? BACKWARD : 1) / (1 + BACKWARD);
+        const f64 end = at + s->work * (back ? BACKWARD_WORK : 1) / (1 + BACKWARD_WORK);
         TRY(run(o, s, back));
         i32 *m = back ? &s->bwd : &s->fwd;
         o->done[back][k * o->m + *m] = o->free_at[s->stage] = end;

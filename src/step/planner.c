@@ -157,7 +157,7 @@ void plan_rank_rows(const struct plan *p, i32 rank, i32 *b0, i32 *b1) {
     *b1 = 0;
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
-        if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || p->place[t->device].rank != rank) continue;
+        if (!task_walks(t) || p->place[t->device].rank != rank) continue;
         *b0 = imin(*b0, t->box.b0);
         *b1 = imax(*b1, t->box.b1);
     }
@@ -292,9 +292,6 @@ void planner_drop(struct planner *p) {
     p->plan = NULL;
 }
 
-/* Does sharer i run the op? */
-static bool is_near(const struct planner *p, i32 i, i32 l) { return !p->staged || p->sharer_stage[i] == p->stage[l]; }
-
 /* Copies of weights, largest first, each to the device with the least to copy so far: the order in `op`, the number of them. */
 static i32 prepared_by(const struct planner *p, i32 op[NET_OPS], u32 device[NET_OPS]) {
     i64 load[MACHINE_DEVICES] = {0};
@@ -306,7 +303,7 @@ static i32 prepared_by(const struct planner *p, i32 op[NET_OPS], u32 device[NET_
                 best = l;
         if (best < 0) return n;
         for (i32 i = 0; i < p->nsharer; i++)
-            if (is_near(p, i, best) && (least < 0 || load[i] < load[least])) least = i;
+            if (planner_in_stage(p, i, planner_stage(p, best)) && (least < 0 || load[i] < load[least])) least = i;
         done[best] = true;
         load[least] += p->net->op[best].nderived;
         op[n] = best;
@@ -447,31 +444,22 @@ static void keep_at_first(struct plan *g, u32 grad0) {
     g->buf[grad0].when = MESSAGE_KEEP;
 }
 
-/* Forward tasks of rank r by op. */
-static void ops_of(const struct plan *g, i32 rank, bool op[NET_OPS]) {
-    memset(op, 0, NET_OPS * sizeof *op);
-    for (u32 i = 0; i < g->ntask; i++)
-        if (g->task[i].kind == TASK_FWD && g->place[g->task[i].device].rank == rank) op[g->task[i].op] = true;
-}
-
 /* Weights stay with the ranks that use them where ranks have ops of their own. */
-static void home_of_weights(struct plan *g, u32 theta) {
-    bool first[NET_OPS], other[NET_OPS], none[NET_OPS] = {0};
-    if (theta == PBUF_NONE || g->ntask == 0) return;
-    ops_of(g, g->place[g->task[g->ntask - 1].device].rank, first);
-    for (i32 rank = 0; rank < g->nrank; rank++) {
-        ops_of(g, rank, other);
-        if (memcmp(first, none, sizeof none) == 0) memcpy(first, other, sizeof first);
-        if (memcmp(other, none, sizeof none) == 0 || memcmp(first, other, sizeof first) == 0) continue;
-        g->buf[theta].home = HOME_READERS;
-        return;
+static void home_of_weights(struct plan *g, i32 nop, u32 theta) {
+    u64 ranks[NET_OPS][MACHINE_DEVICES / 64] = {0}; /* that run an op */
+    if (theta == PBUF_NONE) return;
+    for (u32 i = 0; i < g->ntask; i++) {
+        const i32 rank = g->place[g->task[i].device].rank;
+        if (g->task[i].kind == TASK_FWD) ranks[g->task[i].op][rank / 64] |= (u64)1 << (rank % 64);
     }
+    for (i32 l = 1; l < nop; l++)
+        if (memcmp(ranks[l], ranks[0], sizeof ranks[0]) != 0) g->buf[theta].home = HOME_READERS;
 }
 
 err planner_finish(struct planner *p, struct plan **out) {
     TRY(build_end(&p->build));
     struct plan *g = p->plan;
-    home_of_weights(g, p->at->theta);
+    home_of_weights(g, p->net->nop, p->at->theta);
     keep_at_first(g, p->at->grad0);
     TRY(sizes(g, p->net));
     plan_cost(g, p->net, p->machine);

@@ -17,6 +17,9 @@ struct strategy;
 
 enum { PLAN_BUCKETS = 8, PLAN_PARTS = 4, ALL_STAGES = -1 };
 
+#define FLOAT_FLOPS 200.0  /* flops in whose time element-wise work (exp, masks, losses) writes one activation */
+#define BACKWARD_WORK 2.0  /* work of backward against forward */
+
 /* Part of the work, and the group of devices that runs it: devices at + k * team.stride + j * layers.stride of planner.device. */
 struct piece {
     struct slice box;
@@ -45,7 +48,7 @@ struct planner {
     i32 chunks;                  /* chunks of a sequence, if there is a wave */
     u32 device[MACHINE_DEVICES]; /* of the machine, in the order of the pieces' groups */
     u32 sharer[MACHINE_DEVICES]; /* devices that each update a range of theta */
-    u16 sharer_stage[MACHINE_DEVICES];
+    u16 sharer_stage[MACHINE_DEVICES], sharer_nth[MACHINE_DEVICES]; /* staged: of which stage, and which of its sharers */
     i32 ndevice, nsharer;
     bool sliced;   /* rows are time slices */
     bool early;    /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
@@ -80,8 +83,12 @@ i32 planner_group(const struct planner *p);                                    /
 u32 planner_member(const struct planner *p, const struct piece *c, i32 i);     /* device i of the piece's group */
 u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j); /* member k of the team, j along the layers */
 i32 planner_member_stage(const struct planner *p, i32 i);                      /* j of device i of a group */
-/* The devices of a piece that share ranges of theta of a stage, in order; returns their number. */
-i32 planner_stage_group(const struct planner *p, const struct piece *c, i32 stage, u32 device[MACHINE_DEVICES]);
+/* Does sharer i merge and update ranges of this stage? */
+static inline bool planner_in_stage(const struct planner *p, i32 i, i32 stage) {
+    return stage == ALL_STAGES || p->sharer_stage[i] == stage;
+}
+/* The stage of an op; ALL_STAGES where every device has the weights of all ops. */
+static inline i32 planner_stage(const struct planner *p, i32 l) { return p->staged ? p->stage[l] : ALL_STAGES; }
 static inline i32 piece_rank(const struct planner *p, const struct piece *c) {
     return p->machine->device[p->device[c->at]].rank;
 }

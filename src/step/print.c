@@ -108,7 +108,7 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
         append(out, " %s %d/%d", op_is_chain(op) ? "chain" : "unit", t->member, t->members);
     else if (f->steps && task_is_chunk(t, n))
         append(out, " t[%d,%d)", t->box.t0, t->box.t1);
-    if (f->range || (f->some && t->hi > 0)) append(out, " theta[%lld,%lld)", (long long)t->lo, (long long)t->hi);
+    if (f->range || task_zeroes_part(p, t)) append(out, " theta[%lld,%lld)", (long long)t->lo, (long long)t->hi);
 }
 
 const char *byte_unit(i64 bytes, f64 *v) {

@@ -90,14 +90,9 @@ i32 planner_bucket(const struct planner *p, i32 i) {
 /* Gives the remaining blocks to a different sharer in every bucket. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi) {
     const i32 stage = p->bucket_stage[bucket];
-    i32 n = 0, k = 0;
+    const i32 n = stage == ALL_STAGES ? p->nsharer : p->nsharer / p->layers.n, k = stage == ALL_STAGES ? i : p->sharer_nth[i];
     *lo = *hi = 0;
-    if (stage != ALL_STAGES && p->sharer_stage[i] != stage) return;
-    for (i32 s = 0; s < p->nsharer; s++) {
-        const bool same = stage == ALL_STAGES || p->sharer_stage[s] == stage;
-        n += same;
-        k += same && s < i;
-    }
+    if (!planner_in_stage(p, i, stage)) return;
     planner_range(p->plan, p->bucket[bucket], p->bucket[bucket + 1], (k + bucket) % n, n, lo, hi);
 }
 

@@ -10,9 +10,6 @@
 #include "model/layer.h"
 #include "step/planner.h"
 
-#define FLOAT_FLOPS 200.0 /* of an output's exp, masks, losses, in flops of products (cost.c) */
-#define STEP_WORK 3.0     /* forward and backward against forward */
-
 static bool has_weights(const struct net *n, i32 l) { return n->op[l].ntheta > 0; }
 
 i32 pipeline_layers(const struct net *n) {
@@ -26,7 +23,7 @@ f64 pipeline_work(const struct net *n, i32 l, i32 rows) {
     const struct op *op = &n->op[l];
     const f64 products = op->layer->flops ? op->layer->flops(op, n, rows, false) + op->layer->flops(op, n, rows, true) : 0;
     const f64 floats = op->out < 0 ? 0 : (f64)n->buf[op->out].T * rows * n->buf[op->out].F;
-    return products + STEP_WORK * floats * FLOAT_FLOPS;
+    return products + (1 + BACKWARD_WORK) * floats * FLOAT_FLOPS;
 }
 
 /* A unit: an op with weights, and the ops without that follow it; those before the first belong to it. */

@@ -103,9 +103,8 @@ static err uses_fwd(struct planner *p, const struct task *t) {
 }
 
 static err uses_zero(struct planner *p, const struct task *t) {
-    const i64 hi = t->hi > 0 ? t->hi : netplan(p->plan)->ntheta;
     for (i64 g = first_grain(p, t->box.b0); g < last_grain(p, t->box.b1); g++)
-        TRY(use(p, p->at->grad0 + (u32)g, USE_W, t->lo, hi));
+        TRY(use(p, p->at->grad0 + (u32)g, USE_W, t->lo, t->hi));
     return 0;
 }
 
@@ -177,6 +176,7 @@ err planner_task(struct planner *p, struct task t) {
     const bool of_op = t.kind == TASK_FWD || t.kind == TASK_BWD || t.kind == TASK_DW || t.kind == TASK_PREP;
     t.everywhere = t.kind == TASK_PREP ? RUN_AT_USERS : RUN_ONCE;
     if (t.kind == TASK_PREP) t.box.b1 = p->q->B;
+    if (t.kind == TASK_ZERO && t.hi == 0) t.hi = netplan(p->plan)->ntheta; /* all of it, unless a range is given */
     if (t.kind == TASK_DW) t.node_b = netplan(p->plan)->parted.n;
     if (t.box.b1 > 0 && t.box.t1 == 0) t.box.t1 = of_op ? p->net->op[t.op].T : 1;
     TRY(build_task(&p->build, t));
