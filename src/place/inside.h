@@ -139,7 +139,7 @@ struct stages {
     f64 share;      /* part of the columns that the row computes */
     bool transfers; /* add to a stage the transfers that enter or leave it */
 };
-/* stage [U] = position in the row, and the value that was minimised: INFINITY if no ranges fit. */
+/* stage [U] = position in the row, and the value that was minimised: INFINITY if no ranges fit, stage is then as it was. */
 err stages_cut(struct problem *p, const struct stages *s, i32 *stage, f64 *value);
 i32 stages_devices(const struct problem *p, i64 memory); /* devices of `memory` bytes that ranges need; 0: a unit does not fit */
 

@@ -1,13 +1,11 @@
-/* stages.c - contiguous ranges of units on a row of devices: dynamic programming over the cuts.
- *
- *     best[k][i] = min over j <= i of max(best[k-1][j], cost of units [j, i) on the k-th device)
- *
- * The row may be longer than needed: a stage may be empty. */
+/* stages.c - contiguous ranges of units on a row of devices (base/cut.h).  The row may be longer than needed: a stage may be
+ * empty. */
 #include <math.h>
 
+#include "base/cut.h"
 #include "place/inside.h"
 
-struct cut {
+struct costs {
     const struct problem *p;
     const struct stages *s;
     f64 *work, *bytes; /* [U + 1] prefix sums of the row's part */
@@ -16,7 +14,7 @@ struct cut {
 
 static f64 weights(const struct problem *p, i32 u) { return (f64)p->g->unit[u].memory; }
 
-static err prefix_sums(struct problem *p, struct cut *c) {
+static err prefix_sums(struct problem *p, struct costs *c) {
     const f64 share = c->s->share;
     ARENA_NEW(&p->arena, c->work, p->U + 1);
     ARENA_NEW(&p->arena, c->bytes, p->U + 1);
@@ -43,7 +41,8 @@ static err prefix_sums(struct problem *p, struct cut *c) {
     return 0;
 }
 
-static f64 stage_cost(const struct cut *c, i32 lo, i32 hi, i32 k) {
+static f64 stage_cost(const void *costs, i32 lo, i32 hi, i32 k) {
+    const struct costs *c = costs;
     if (lo == hi) return 0;
     const f64 bytes = c->bytes[hi] - c->bytes[lo];
     if (c->s->aim == STAGES_MEMORY) return bytes;
@@ -53,33 +52,13 @@ static f64 stage_cost(const struct cut *c, i32 lo, i32 hi, i32 k) {
 }
 
 err stages_cut(struct problem *p, const struct stages *s, i32 *stage, f64 *value) {
-    struct cut c = {.p = p, .s = s};
+    struct costs c = {.p = p, .s = s};
+    i32 *border;
     TRY(prefix_sums(p, &c));
-    const i32 U = p->U, W = U + 1;
-    f64 *best;
-    i32 *from;
-    ARENA_NEW(&p->arena, best, 2 * (i64)W);
-    ARENA_NEW(&p->arena, from, (i64)(s->k + 1) * W);
-    for (i32 i = 1; i <= U; i++) best[i] = INFINITY;
-    for (i32 k = 0; k < s->k; k++) {
-        const f64 *old = best + (k & 1) * W;
-        f64 *new = best + (~k & 1) * W;
-        for (i32 i = 0; i <= U; i++) {
-            new[i] = INFINITY;
-            for (i32 j = i; j >= 0; j--) {
-                const f64 v = dmax(old[j], stage_cost(&c, j, i, k));
-                if (!(v < new[i])) continue;
-                new[i] = v;
-                from[(i64)(k + 1) * W + i] = j;
-            }
-        }
-    }
-    *value = best[(s->k & 1) * W + U];
-    for (i32 k = s->k, i = U; k > 0; k--) {
-        const i32 j = isfinite(*value) ? from[(i64)k * W + i] : 0;
-        for (i32 u = j; u < i; u++) stage[u] = k - 1;
-        i = j;
-    }
+    ARENA_NEW(&p->arena, border, s->k + 1);
+    TRY(cut_row(&(struct cut){.items = p->U, .parts = s->k, .cost = stage_cost, .self = &c}, border, value));
+    for (i32 k = 0; k < s->k && isfinite(*value); k++)
+        for (i32 u = border[k]; u < border[k + 1]; u++) stage[u] = k;
     return 0;
 }
 

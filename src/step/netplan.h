@@ -101,6 +101,10 @@ struct plan_request {
     bool dense;  /* no sparse rows for gradients of embeddings: for tests and measurements */
 };
 
+/* The layer of each op, from 0: an op with weights and the ops without that follow it; those before the first belong to it.
+ * Returns the number of layers, at least 1. */
+i32 net_layers(const struct net *n, i32 layer[NET_OPS]);
+
 i32 plan_grain(i32 B, i32 count); /* rows per micro-batch, for about `count` micro-batches; 0 = as many as are cheap */
 
 /* Number of time slices in an expression, before there is a net: N of "time:N", -1 for "time", 0 = none. */

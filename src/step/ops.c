@@ -44,3 +44,12 @@ bool op_has_backward(const struct net *n, const struct op *op) {
         wants = wants || (sends(n, op->spec.in[i]) && n->buf[op->spec.in[i]].consumer == op->l);
     return in && wants && op->layer->bwd;
 }
+
+i32 net_layers(const struct net *n, i32 layer[NET_OPS]) {
+    i32 layers = 0;
+    for (i32 l = 0; l < n->nop; l++) {
+        layers += n->op[l].ntheta > 0;
+        layer[l] = imax(0, layers - 1);
+    }
+    return imax(1, layers);
+}

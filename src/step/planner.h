@@ -117,7 +117,6 @@ err wave_tasks(struct planner *p);                     /* all FWD, ZERO and BWD 
 
 /* stages.c, pipeline.c */
 f64 pipeline_work(const struct net *n, i32 l, i32 rows); /* of op l in both directions, in flops */
-i32 pipeline_layers(const struct net *n);   /* ops with weights: the most stages */
 err pipeline_stages(struct planner *p);     /* sets p->stage of each op, for p->layers.n stages */
 err pipeline_tasks(struct planner *p);      /* all FWD, ZERO and BWD tasks of a step */
 

@@ -1,12 +1,14 @@
-/* t_base.c - errors, memory, arena, text, random numbers. */
+/* t_base.c - errors, memory, arena, text, random numbers, cuts. */
 #include "t.h"
 
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/cut.h"
 #include "base/rng.h"
 #include "base/str.h"
 
@@ -111,7 +113,42 @@ TEST(rng_shuffle_is_a_bijection) {
     assert_int_equal(rng_shuffle(1, 0, 1, 0), 0);
 }
 
-T_MAIN(cmocka_unit_test(err_record_keeps_place_and_fix), cmocka_unit_test(err_table_has_no_duplicates),
+/* Items of a row; the last of three parts counts twice, parts of one item more than three are not allowed. */
+static f64 weigh(const void *item, i32 lo, i32 hi, i32 part) {
+    const f64 *w = item;
+    f64 sum = 0;
+    for (i32 i = lo; i < hi; i++) sum += w[i];
+    return hi - lo > 3 ? (f64)INFINITY : part == 2 ? 2 * sum : sum;
+}
+
+static f64 longest_of(const f64 *w, i32 a, i32 b, i32 n) {
+    return fmax(weigh(w, 0, a, 0), fmax(weigh(w, a, b, 1), weigh(w, b, n, 2)));
+}
+
+TEST(cut_is_the_best_of_all) {
+    for (u64 seed = 0; seed < 200; seed++) {
+        f64 w[9], best = (f64)INFINITY, longest[2];
+        i32 border[2][4];
+        const i32 n = 1 + (i32)(seed % 9);
+        for (i32 i = 0; i < n; i++) w[i] = (f64)(i32)(4 * rng_uniform(seed, 0, 0, (u64)i)); /* small: many equal cuts */
+        for (i32 b = 0; b <= n; b++)
+            for (i32 a = 0; a <= b; a++) best = fmin(best, longest_of(w, a, b, n));
+        for (i32 late = 0; late < 2; late++) {
+            const struct cut c = {.items = n, .parts = 3, .cost = weigh, .self = w, .late = late};
+            T_OK(cut_row(&c, border[late], &longest[late]));
+            assert_true(longest[late] == best && border[late][0] == 0 && border[late][3] == n);
+            assert_true(longest_of(w, border[late][1], border[late][2], n) == best);
+        }
+        assert_true(border[1][2] <= border[0][2]); /* the longest last part, the shortest */
+    }
+    f64 w[12] = {0}, longest;
+    i32 border[4];
+    T_OK(cut_row(&(struct cut){.items = 12, .parts = 3, .cost = weigh, .self = w}, border, &longest));
+    assert_true(isinf(longest)); /* three parts of at most three */
+}
+
+T_MAIN(cmocka_unit_test(cut_is_the_best_of_all),
+       cmocka_unit_test(err_record_keeps_place_and_fix), cmocka_unit_test(err_table_has_no_duplicates),
        cmocka_unit_test(mem_counts_and_fails_nth), cmocka_unit_test(arena_gives_zeroed_aligned_blocks),
        cmocka_unit_test(arena_refuses_what_no_size_can_hold),
        cmocka_unit_test(str_numbers_are_exact_and_whole), cmocka_unit_test(str_writes_points_whatever_the_locale),

@@ -10,7 +10,8 @@
 #include "step/strategy/strategy.h"
 
 static i32 most(struct planner *p, i32 n) {
-    const i32 layers = pipeline_layers(p->net);
+    i32 layer[NET_OPS];
+    const i32 layers = net_layers(p->net, layer);
     if (p->sliced) {
         planner_why(p, "time slices converge layer by layer, so layers cannot run at the same time");
         return 0;
