@@ -33,7 +33,7 @@ static u32 draw(struct anneal *a) {
     return a->word[--a->left];
 }
 
-static i32 below(struct anneal *a, i32 n) { return (i32)(((u64)draw(a) * (u64)n) >> 32); }
+static i32 below(struct anneal *a, i32 n) { return place_below(draw(a), n); }
 static f64 uniform(struct anneal *a) { return ((f64)draw(a) + 0.5) * 0x1p-32; }
 
 static void move(struct anneal *a, i32 k, i32 d) {

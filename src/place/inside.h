@@ -82,7 +82,10 @@ void sort_falling(i32 *index, i32 *spare, i32 n, const f64 *key);
 /* --- trial.c */
 err trial_new(struct problem *p, struct trial *t); /* in the problem's arena; priority = rank */
 void trial_copy(const struct problem *p, const struct trial *from, struct trial *to);
-bool trial_better(const struct trial *a, const struct trial *b); /* fits, or lacks less; then shorter */
+bool trial_better(const struct trial *a, const struct trial *b);                     /* fits, or lacks less; then shorter */
+void trial_put_unit(const struct problem *p, struct trial *t, i32 unit, i32 device); /* all groups of the unit */
+/* A whole number below n from a random word, each about as often. */
+static inline i32 place_below(u32 word, i32 n) { return (i32)(((u64)word * (u64)n) >> 32); }
 
 /* --- cost.c */
 const struct place_link *problem_link(const struct place_machine *m, i32 a, i32 b); /* of two different devices */
@@ -123,6 +126,7 @@ i32 sim_copies(const struct problem *p);
 err problem_bound(struct problem *p, struct place_bound *out);
 
 /* --- list.c: list schedulers, with memory limits */
+bool list_able(const struct problem *p); /* the problem is small enough for them */
 err list_heft(struct problem *p, f64 affinity, struct trial *t);
 err list_etf(struct problem *p, struct trial *t);
 

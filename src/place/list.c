@@ -124,6 +124,8 @@ static void put(struct list *l, i32 x, const struct slot *s) {
     l->memory[d] += p->group_memory[k];
 }
 
+bool list_able(const struct problem *p) { return p->n <= LIST_NODES && (i64)p->n * p->P <= LIST_MOST; }
+
 err list_heft(struct problem *p, f64 affinity, struct trial *t) {
     struct list l;
     i32 *order, *spare;

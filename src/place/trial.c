@@ -26,3 +26,7 @@ bool trial_better(const struct trial *a, const struct trial *b) {
     const i64 over_a = lmax(a->over, 0), over_b = lmax(b->over, 0);
     return over_a != over_b ? over_a < over_b : a->makespan < b->makespan;
 }
+
+void trial_put_unit(const struct problem *p, struct trial *t, i32 unit, i32 device) {
+    for (i32 i = p->unit0[unit]; i < p->unit0[unit + 1]; i++) t->device[p->unit_group[i]] = device;
+}

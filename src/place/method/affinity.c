@@ -4,7 +4,7 @@
 
 static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
     (void)seed;
-    *able = p->n <= LIST_NODES && (i64)p->n * p->P <= LIST_MOST;
+    *able = list_able(p);
     if (!*able) return 0;
     struct trial one;
     TRY(trial_new(p, &one));

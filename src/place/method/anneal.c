@@ -3,7 +3,7 @@
 
 static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
     struct place_bound bound;
-    *able = p->n <= ANNEAL_NODES && (i64)p->n * p->P <= LIST_MOST;
+    *able = p->n <= ANNEAL_NODES && list_able(p);
     if (!*able) return 0;
     TRY(problem_bound(p, &bound));
     TRY(list_heft(p, 0, t));

@@ -30,8 +30,7 @@ static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
         fill_row(p, v / 3 % ROWS, k, row);
         TRY(stages_cut(p, &s, stage, &value));
         if (!isfinite(value)) continue;
-        for (i32 u = 0; u < p->U; u++)
-            for (i32 i = p->unit0[u]; i < p->unit0[u + 1]; i++) one.device[p->unit_group[i]] = row[stage[u]];
+        for (i32 u = 0; u < p->U; u++) trial_put_unit(p, &one, u, row[stage[u]]);
         sim_trial_columns(p, &one);
         if (trial_better(&one, t)) trial_copy(p, &one, t);
     }

@@ -5,8 +5,7 @@
 static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
     (void)seed;
     *able = true;
-    for (i32 u = 0; u < p->U; u++)
-        for (i32 i = p->unit0[u]; i < p->unit0[u + 1]; i++) t->device[p->unit_group[i]] = p->by_speed[u % p->P];
+    for (i32 u = 0; u < p->U; u++) trial_put_unit(p, t, u, p->by_speed[u % p->P]);
     sim_trial_columns(p, t);
     return 0;
 }

@@ -3,7 +3,7 @@
 
 static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
     (void)seed;
-    *able = p->n <= LIST_NODES && (i64)p->n * p->P <= LIST_MOST && (i64)p->n * p->n * p->P <= ETF_MOST;
+    *able = list_able(p) && (i64)p->n * p->n * p->P <= ETF_MOST;
     return *able ? list_etf(p, t) : 0;
 }
 

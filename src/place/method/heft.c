@@ -3,7 +3,7 @@
 
 static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
     (void)seed;
-    *able = p->n <= LIST_NODES && (i64)p->n * p->P <= LIST_MOST;
+    *able = list_able(p);
     return *able ? list_heft(p, 0, t) : 0;
 }
 

@@ -1,8 +1,8 @@
 /* hybrid.c - r replicas of s stages: columns are dealt to the replicas, layers to the stages of each (blocks or cyclic).
  *
- * For micro-batches this is data parallel x pipeline.  It is what is left for thousands of devices, where list schedulers and
- * annealing take too long: all (r, s) are compared by the load of the busiest device, and the simulator judges the best of them.
- */
+ * For micro-batches, such a placement combines data parallelism with a pipeline.  The method also runs on thousands of
+ * devices, where list schedulers and annealing take too long: it compares all pairs (r, s) by the load of the busiest device, and
+ * simulates the best of them. */
 #include <math.h>
 
 #include "place/inside.h"

@@ -7,7 +7,7 @@ static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
     for (i32 k = 0; k < p->G; k++) {
         u32 word[4];
         rng_words(seed, RNG_PLACE, 0, (u64)k, word);
-        t->device[k] = (i32)(((u64)word[0] * (u64)p->P) >> 32);
+        t->device[k] = place_below(word[0], p->P);
     }
     sim_trial(p, t);
     return 0;

@@ -7,7 +7,7 @@ static err run(struct problem *p, u64 seed, struct trial *t, bool *able) {
     for (i32 u = 0; u < p->U; u++) {
         u32 word[4];
         rng_words(seed, RNG_PLACE, 0, (u64)u, word);
-        for (i32 i = p->unit0[u]; i < p->unit0[u + 1]; i++) t->device[p->unit_group[i]] = (i32)(((u64)word[0] * (u64)p->P) >> 32);
+        trial_put_unit(p, t, u, place_below(word[0], p->P));
     }
     sim_trial(p, t);
     return 0;
