@@ -3,14 +3,23 @@
 #include "base/mem.h"
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HEADER = 64, HUGE_FROM = 4 << 20, HUGE_PAGE = 2 << 20 };
+enum { HEADER = 64, LINE = 64, HUGE_FROM = 4 << 20, HUGE_PAGE = 2 << 20, PAGE = 4096 };
+
+/* A sanitizer must see where large blocks end; it gets them from the heap. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { MAPPED = 0 };
+#else
+enum { MAPPED = 1 };
+#endif
 
 struct header {
     size_t size;
+    size_t mapped; /* bytes from the header on, of a block with pages of its own; else 0 */
 };
 
 static _Atomic i64 live, peak, calls, limit, fail_in;
@@ -27,6 +36,29 @@ static void count(i64 bytes) {
     }
 }
 
+/* Fresh pages are zero, and memory is taken where they are touched first: by the worker that uses them, or never. */
+static void *map_pages(size_t total) {
+    const size_t room = total + HUGE_PAGE;
+    char *all = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) return NULL;
+    char *block = all + (-(uintptr_t)all & (HUGE_PAGE - 1)), *end = block + total;
+    if (block > all) munmap(all, (size_t)(block - all));
+    if (all + room > end) munmap(end, (size_t)(all + room - end));
+    madvise(block, total, MADV_HUGEPAGE);
+    return block;
+}
+
+static struct header *new_block(size_t size) {
+    const bool large = MAPPED && size >= HUGE_FROM;
+    const size_t align = large ? HUGE_PAGE : LINE, total = (size + HEADER + align - 1) / align * align;
+    struct header *block = large ? map_pages(total) : aligned_alloc(align, total);
+    if (!block) return NULL;
+    if (!large) memset(block, 0, size + HEADER);
+    block->size = size;
+    block->mapped = large ? total : 0;
+    return block;
+}
+
 void *mem_alloc(size_t size) {
     atomic_fetch_add(&calls, 1);
     i64 cap = atomic_load(&limit);
@@ -40,31 +72,43 @@ void *mem_alloc(size_t size) {
                 (f64)cap / 1048576.0, (f64)atomic_load(&live) / 1048576.0);
         return NULL;
     }
-    size_t align = size >= HUGE_FROM ? HUGE_PAGE : 64;
-    size_t total = (size + HEADER + align - 1) / align * align;
-    char *block = aligned_alloc(align, total);
+    struct header *block = new_block(size);
     if (!block) {
         FAIL(E601, "%.1f MiB of memory were refused by the system", (f64)size / 1048576.0);
         return NULL;
     }
-    if (align == HUGE_PAGE) madvise(block, total, MADV_HUGEPAGE);
-    memset(block, 0, size + HEADER);
-    ((struct header *)(void *)block)->size = size;
     count((i64)size);
-    return block + HEADER;
+    return (char *)block + HEADER;
 }
+
+static struct header *header_of(void *p) { return (struct header *)(void *)((char *)p - HEADER); }
 
 void mem_free(void *p) {
     if (!p) return;
-    char *block = (char *)p - HEADER;
-    atomic_fetch_sub(&live, (i64)((struct header *)(void *)block)->size);
-    free(block);
+    struct header *block = header_of(p);
+    atomic_fetch_sub(&live, (i64)block->size);
+    if (block->mapped)
+        munmap(block, block->mapped);
+    else
+        free(block);
+}
+
+void mem_zero(void *p) {
+    const struct header *block = header_of(p);
+    char *from = p, *end = from + block->size;
+    if (block->mapped) {
+        char *pages = from + PAGE - HEADER; /* the header stays */
+        madvise(pages, (size_t)(end - pages) / PAGE * PAGE, MADV_DONTNEED);
+        memset(from, 0, PAGE - HEADER);
+        from = pages + (size_t)(end - pages) / PAGE * PAGE;
+    }
+    memset(from, 0, (size_t)(end - from));
 }
 
 void *mem_realloc(void *p, size_t size) {
     void *q = mem_alloc(size);
     if (!q || !p) return q;
-    size_t old = ((struct header *)(void *)((char *)p - HEADER))->size;
+    size_t old = header_of(p)->size;
     memcpy(q, p, old < size ? old : size);
     mem_free(p);
     return q;

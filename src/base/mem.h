@@ -1,7 +1,8 @@
 /* mem.h - the only heap allocator of the library.
  *
  * All allocations go through mem_alloc, so that tests can count them (a training step makes none) and fail the n-th one, and a
- * user can set a limit (--memory). Blocks are 64-byte aligned and zeroed; large blocks request huge pages. */
+ * user can set a limit (--memory). Blocks are 64-byte aligned and zeroed.  Large blocks request huge pages, and pages of them that
+ * nothing touches take no memory. */
 #ifndef STRETTO_BASE_MEM_H
 #define STRETTO_BASE_MEM_H
 
@@ -12,6 +13,7 @@ void *mem_alloc(size_t size) __attribute__((malloc));
 void *mem_realloc(void *p, size_t size); /* keeps the old bytes, new ones are undefined; on failure NULL, p stays valid */
 char *mem_strdup(const char *s);
 void mem_free(void *p); /* NULL is allowed */
+void mem_zero(void *p); /* zeroes a whole block; the pages of a large one go back to the system until they are touched again */
 
 /* out = a zeroed array of n elements of type; fails the calling function with E601. */
 #define NEW(out, n) TRY(mem_new((void **)&(out), (i64)(n), sizeof *(out)))

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/cut.h"
@@ -34,6 +35,42 @@ TEST(mem_counts_and_fails_nth) {
     assert_int_equal(err_last()->code, 601);
     mem_free(a);
     assert_int_equal(mem_stats().live, before);
+}
+
+/* Bytes of this process that lie in memory. */
+static i64 resident(void) {
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%*s %ld", &pages) != 1) pages = 0;
+    if (f) fclose(f);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+TEST(mem_zero_clears_small_and_large_blocks) {
+    for (i64 n = 100; n <= 100 << 18; n <<= 9) {
+        char *p = mem_alloc((size_t)n);
+        assert_non_null(p);
+        memset(p, 7, (size_t)n);
+        mem_zero(p);
+        for (i64 i = 0; i < n; i++) assert_int_equal(p[i], 0);
+        memset(p, 7, (size_t)n);
+        mem_free(p);
+    }
+}
+
+TEST(mem_takes_no_pages_that_nothing_touches) {
+#if defined(__SANITIZE_ADDRESS__)
+    print_message("skipped: large blocks are of the heap under AddressSanitizer\n");
+    skip();
+#endif
+    const i64 n = (i64)256 << 20, before = resident();
+    char *p = mem_alloc((size_t)n);
+    assert_non_null(p);
+    assert_int_equal((uintptr_t)p % 64, 0);
+    p[n / 2] = 1;
+    assert_true(before > 0 && resident() - before < n / 8);
+    mem_free(p);
+    assert_true(resident() - before < n / 8);
 }
 
 TEST(arena_gives_zeroed_aligned_blocks) {
@@ -147,10 +184,9 @@ TEST(cut_is_the_best_of_all) {
     assert_true(isinf(longest)); /* three parts of at most three */
 }
 
-T_MAIN(cmocka_unit_test(cut_is_the_best_of_all),
-       cmocka_unit_test(err_record_keeps_place_and_fix), cmocka_unit_test(err_table_has_no_duplicates),
-       cmocka_unit_test(mem_counts_and_fails_nth), cmocka_unit_test(arena_gives_zeroed_aligned_blocks),
-       cmocka_unit_test(arena_refuses_what_no_size_can_hold),
+T_MAIN(cmocka_unit_test(cut_is_the_best_of_all), cmocka_unit_test(err_record_keeps_place_and_fix),
+       cmocka_unit_test(err_table_has_no_duplicates), cmocka_unit_test(mem_counts_and_fails_nth),
+       cmocka_unit_test(mem_zero_clears_small_and_large_blocks), cmocka_unit_test(mem_takes_no_pages_that_nothing_touches),
+       cmocka_unit_test(arena_gives_zeroed_aligned_blocks), cmocka_unit_test(arena_refuses_what_no_size_can_hold),
        cmocka_unit_test(str_numbers_are_exact_and_whole), cmocka_unit_test(str_writes_points_whatever_the_locale),
-       cmocka_unit_test(str_nearest_prefers_same_letters),
-       cmocka_unit_test(rng_shuffle_is_a_bijection))
+       cmocka_unit_test(str_nearest_prefers_same_letters), cmocka_unit_test(rng_shuffle_is_a_bijection))
