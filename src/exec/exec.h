@@ -67,6 +67,9 @@ bool exec_round(void *exec, struct comm_message *m, i32 n);
 /* Seconds per row of a device of this rank without waiting, median of the last steps; 0 = not yet known, or one rank. */
 f64 exec_row_seconds(const struct exec *x);
 err exec_gather(struct exec *x);      /* sends buffers with MESSAGE_GATHER to their home rank; collective */
+/* The ranges of a buffer that tasks of this rank use, in order, none next to another; all of it where a step leaves it on every
+ * rank.  In the arena; E601. */
+err exec_held(const struct exec *x, u32 buf, struct arena *a, struct plan_range **out, i32 *n);
 i64 exec_bytes(const struct exec *x); /* memory of the exec without lent buffers */
 
 /* Bytes that this rank has sent since the bind, and that it would have sent without codecs; `coded` is the part of both

@@ -1,5 +1,6 @@
 /* own.c - queries of a bound exec: the tasks of this rank, names of tasks and buffers, memory. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "exec/bound.h"
 
@@ -32,6 +33,42 @@ void exec_rows(const struct exec *x, i32 *b0, i32 *b1) {
         *b1 = imax(*b1, t->box.b1);
     }
     *b0 = imin(*b0, *b1);
+}
+
+/* Does some rank get the buffer only when the exec settles? */
+static bool is_in_parts(const struct exec *x, u32 buf) {
+    for (u32 i = 0; i < x->nmessage; i++)
+        if (x->message[i].buf == buf && x->message[i].when == MESSAGE_SETTLE) return true;
+    return false;
+}
+
+static int by_begin(const void *a, const void *b) {
+    const struct plan_range *r = a, *s = b;
+    return r->lo < s->lo ? -1 : r->lo > s->lo;
+}
+
+/* Joins ranges that overlap or meet; returns how many are left. */
+static i32 join(struct plan_range *r, i32 n) {
+    i32 kept = 0;
+    if (n > 0) qsort(r, (size_t)n, sizeof *r, by_begin);
+    for (i32 i = 0; i < n; i++) {
+        if (kept > 0 && r[i].lo <= r[kept - 1].hi) r[kept - 1].hi = lmax(r[kept - 1].hi, r[i].hi);
+        else r[kept++] = r[i];
+    }
+    return kept;
+}
+
+err exec_held(const struct exec *x, u32 buf, struct arena *a, struct plan_range **out, i32 *n) {
+    const struct plan *p = x->plan;
+    const bool parts = is_in_parts(x, buf);
+    *n = 0;
+    ARENA_NEW(a, *out, parts ? p->nuse + 1 : 1);
+    if (!parts) (*out)[(*n)++] = (struct plan_range){0, p->buf[buf].extent};
+    for (u32 i = 0; parts && i < p->ntask; i++)
+        for (u32 k = p->task[i].use0; k < p->task[i].use0 + p->task[i].nuse && exec_is_ours(x, &p->task[i]); k++)
+            if (p->use[k].buf == buf) (*out)[(*n)++] = (struct plan_range){p->use[k].lo, p->use[k].hi};
+    *n = join(*out, *n);
+    return 0;
 }
 
 i64 exec_bytes(const struct exec *x) {

@@ -30,6 +30,8 @@ struct step {
     f32 **buf, **dbuf, **saved, **scratch; /* [nbuf] [nbuf] [nop] [nop] pointers of the net into the memory of the plan */
     f32 **input;   /* [nbuf] if this process holds only its own rows: its copies of the inputs; NULL = read the batch in
                     * place */
+    struct plan_range *held; /* [nheld] of the weights (step_held) */
+    i32 nheld;
     bool *skip;    /* [nop] loss ops whose target is not bound (forward plans) */
     bool pending;                         /* the gradient of the previous step is kept: this step adds to it */
     struct summed now, summed;

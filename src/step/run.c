@@ -209,7 +209,8 @@ static err bind(struct step *s, struct pool *pool, struct comm *comm, const stru
                                  .waited = waited,
                                  .task_name = task_name,
                                  .buffer_name = buffer_name};
-    return exec_bind(&job, &s->exec);
+    TRY(exec_bind(&job, &s->exec));
+    return exec_held(s->exec, s->at->theta, &s->arena, &s->held, &s->nheld);
 }
 
 err step_bind(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
@@ -325,4 +326,8 @@ struct exec *step_exec(const struct step *s) {
 }
 const f32 *step_buf(const struct step *s, i32 buf) { return s->buf[buf]; }
 const f32 *step_grad(const struct step *s) { return buffer(exec_mem_summed(s->exec), s->at->grad0); }
+const struct plan_range *step_held(const struct step *s, i32 *n) {
+    *n = s->nheld;
+    return s->held;
+}
 const u8 *step_marks(const struct step *s) { return buffer(exec_mem_summed(s->exec), s->at->marks0); }

@@ -51,8 +51,5 @@ err plan_sent(const struct plan *p, i32 parts, struct plan_sent *out) {
 }
 
 err plan_shares(const struct plan *p, struct arena *a, struct plan_share **out, i32 *n) {
-    u32 b = 0;
-    *n = 0;
-    while (b < p->nbuf && p->buf[b].kind != PBUF_STATE) b++;
-    return b < p->nbuf ? plan_writers(p, b, a, out, n) : 0;
+    return plan_writers(p, netplan(p)->at.theta, a, out, n);
 }

@@ -1,4 +1,4 @@
-/* sent.h - what the ranks of a net's plan send in a step, and which ranks hold the state of the optimiser. */
+/* sent.h - what the ranks of a net's plan send in a step, and which ranks hold weights and the state of the optimiser. */
 #ifndef STRETTO_STEP_SENT_H
 #define STRETTO_STEP_SENT_H
 
@@ -12,8 +12,8 @@ struct plan_sent {
 };
 err plan_sent(const struct plan *p, i32 parts, struct plan_sent *out);
 
-/* Which rank updates, and so holds, elements [lo,hi) of the optimizer state; in order, without gaps. Empty if the optimizer
- * has no state. If all ranks make all updates: the ranks that would otherwise make them. */
+/* Which rank updates elements [lo,hi) of the weights, and so holds them and their optimizer state; in order, without gaps.  If
+ * all ranks make all updates: the ranks that would otherwise make them. */
 err plan_shares(const struct plan *p, struct arena *a, struct plan_share **out, i32 *n);
 
 #endif

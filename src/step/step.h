@@ -59,6 +59,9 @@ void step_set_ahead(struct step *s, const struct step_ahead *a); /* replaces the
 
 const f32 *step_buf(const struct step *s, i32 buf); /* a buffer of the net after the step: [T][B][Fp] */
 const f32 *step_grad(const struct step *s);         /* [ntheta] merged gradient of the last training step */
+/* The ranges of the weights that tasks of this rank use, in order: all of them, unless ranks run different layers.  Outside of
+ * these the weights are those of the last step_settle.  Owned by the step. */
+const struct plan_range *step_held(const struct step *s, i32 *n);
 /* [ntheta / LINE_FLOATS] lines of the plan's tables that the gradient touches, a byte each (exec/sparse_rows.h); NULL = no
  * tables. */
 const u8 *step_marks(const struct step *s);

@@ -33,13 +33,19 @@ void train_state_free(struct train_state *s) {
     s->best_theta = s->good = s->ahead = NULL;
 }
 
+/* Copies the elements of a vector of weights or state that this rank uses: pages of the others stay untouched. */
+static void copy_held(const struct step *exec, f32 *to, const f32 *from) {
+    i32 n;
+    const struct plan_range *r = step_held(exec, &n);
+    for (i32 i = 0; i < n; i++) memcpy(to + r[i].lo, from + r[i].lo, (size_t)(r[i].hi - r[i].lo) * sizeof *to);
+}
+
 /* Copies theta and optimiser state to or from the roll-back target. */
-static void snapshot(const struct store *st, struct train_state *s, bool restore) {
-    size_t bytes = (size_t)st->ntheta * sizeof(f32);
+static void snapshot(const struct step *exec, const struct store *st, struct train_state *s, bool restore) {
     f32 *vector[3] = {st->theta, st->state[0], st->state[1]};
     for (i32 i = 0; i < 1 + st->optim->nstate; i++) {
         f32 *kept = s->good + i * st->ntheta;
-        memcpy(restore ? vector[i] : kept, restore ? kept : vector[i], bytes);
+        copy_held(exec, restore ? vector[i] : kept, restore ? kept : vector[i]);
     }
     if (!restore) s->good_step = s->step;
 }
@@ -136,7 +142,7 @@ static err roll_back(const struct train_job *j, struct train_state *s, const str
             (long long)s->good_step);
     event_note(j->events, EVENT_WARNING, "loss is not finite at step %lld%s%s%s: back to step %lld, lr halved",
                (long long)bad, where[0] ? " (first in " : "", where, where[0] ? ")" : "", (long long)s->good_step);
-    snapshot(j->store, s, true);
+    snapshot(p->exec, j->store, s, true);
     s->step = s->good_step;
     s->place = PLACE_BORDER;
     s->lr_factor *= 0.5;
@@ -242,7 +248,7 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
         s->best = loss;
         s->best_step = s->step;
         s->bad = 0;
-        memcpy(s->best_theta, j->store->theta, (size_t)j->store->ntheta * sizeof(f32));
+        copy_held(p->exec, s->best_theta, j->store->theta);
     } else {
         s->bad += isfinite(s->best); /* no validation loss yet: nothing to compare with */
     }
@@ -251,7 +257,7 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
     s->loss_sum = 0;
     s->loss_count = p->counted = 0;
     p->since = clock_now();
-    snapshot(j->store, s, false);
+    snapshot(p->exec, j->store, s, false);
     event_phase(j->events, "train");
     s->place = PLACE_VALIDATED;
     return 0;
@@ -345,7 +351,7 @@ static err spread_state(const struct train_job *j, struct train_state *s, struct
     TRY(exec_gather(step_exec(p->exec)));
     for (i32 k = 0; k < j->store->optim->nstate; k++)
         TRY(comm_broadcast(j->comm, "state", j->store->state[k], (i64)sizeof(f32) * j->store->ntheta));
-    snapshot(j->store, s, false);
+    snapshot(p->exec, j->store, s, false);
     return 0;
 }
 
@@ -425,7 +431,7 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
 
 /* Validates the initial weights. */
 static err first_look(const struct train_job *j, struct train_state *s, struct progress *p) {
-    snapshot(j->store, s, false);
+    snapshot(p->exec, j->store, s, false);
     TRY(validate(j, s, p));
     s->bad = 0;
     s->place = PLACE_BORDER;
@@ -436,6 +442,16 @@ static err first_look(const struct train_job *j, struct train_state *s, struct p
 static i64 reported_to(const struct train_state *s) {
     if (s->place == PLACE_BEGIN && s->step == 0) return -1;
     return s->place == PLACE_STEPPED ? s->step - 1 : s->step;
+}
+
+/* The best weights, on every rank. */
+static err take_best(const struct train_job *j, const struct train_state *s, const struct progress *p) {
+    struct exec_result r;
+    i32 n;
+    const struct plan_range *held = step_held(p->exec, &n);
+    copy_held(p->exec, j->store->theta, s->best_theta);
+    const bool whole = n == 1 && held->hi - held->lo == j->store->ntheta;
+    return whole ? 0 : step_settle(p->exec, &r);
 }
 
 err train_run(const struct train_job *j, struct train_state *s) {
@@ -456,8 +472,7 @@ err train_run(const struct train_job *j, struct train_state *s) {
     prefetch_free(batches);
     s->seconds += clock_now() - p.start;
     if (reason < 0) return reason;
-    if (reason != STOP_SIGNAL && isfinite(s->best))
-        memcpy(j->store->theta, s->best_theta, (size_t)j->store->ntheta * sizeof(f32));
+    if (reason != STOP_SIGNAL && isfinite(s->best)) TRY(take_best(j, s, &p));
     event_emit(j->events, &(struct event){.kind = EVENT_END,
                                           .text = end_text(j, s, reason),
                                           .member = j->member,

@@ -46,7 +46,7 @@ struct train_state {
     i64 loss_count;
     f64 step_seconds;    /* inside exec_step, this run: compared with the plan's prediction */
     i64 step_count;
-    f32 *best_theta;     /* [ntheta] */
+    f32 *best_theta;     /* [ntheta], of which a rank keeps what it uses (step_held), as of the next one */
     f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target; of the
                           * state what this rank updates */
     i64 good_step;

@@ -137,7 +137,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
 static void fresh_weights(struct fit *t, i32 m) {
     struct store *st = &t->step.engine.store;
     net_weights_init(&t->f->net, (u64)(t->f->spec.seed + m), st->theta);
-    for (i32 k = 0; k < st->optim->nstate; k++) memset(st->state[k], 0, sizeof(f32) * (size_t)st->ntheta);
+    for (i32 k = 0; k < st->optim->nstate; k++) mem_zero(st->state[k]);
 }
 
 static err run_member(struct fit *t, i32 m, struct train_state *state) {

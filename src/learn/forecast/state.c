@@ -2,8 +2,8 @@
  *
  *     RUN/checkpoints/N.ckpt    N = steps done over all members: grows through the run
  *
- *     theta ..         | rank 0 ................................. |     every rank has these
- *     exp_avg, good    | rank 0 ... | rank 1 ... | rank 2 ....... |     as the plan deals the update out
+ *     counters, ahead  | rank 0 ................................. |     every rank has these
+ *     theta, exp_avg.. | rank 0 ... | rank 1 ... | rank 2 ....... |     as the plan deals the update out
  *     ends             | rank 0 ...... | rank 1 ..... | rank 2 .. |     every rank has these too, but they are many
  *     residual         | rank 0 . | rank 1 ........ | rank 2 .... |     what codecs dropped from messages that the rank sends */
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "learn/slices/slices.h"
 #include "learn/store/run.h"
 
-enum { ITEMS = 52, KEEP = 2 };
+enum { ITEMS = 52, KEEP = 2, VECTORS = 7 }; /* VECTORS: theta, two of state, best, good of the first three */
 
 struct state_file {
     struct ckpt_item item[ITEMS];
@@ -146,10 +146,11 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
         add(f, "ahead.norm", DTYPE_F64, &s->ahead_norm, 1);
         add(f, "ahead", DTYPE_F32, s->ahead, P);
     }
-    add(f, "theta", DTYPE_F32, st->theta, P);
+    const i64 common = t->store ? P : 0; /* of weights: else the rank that updates them writes them */
+    add_dealt(f, "theta", st->theta, common, P);
     for (i32 k = 0; k < st->optim->nstate; k++) add_dealt(f, st->optim->state_name[k], st->state[k], 0, P);
-    add(f, "best_theta", DTYPE_F32, s->best_theta, P);
-    add_dealt(f, "good", s->good, P, (1 + st->optim->nstate) * P);
+    add_dealt(f, "best_theta", s->best_theta, common, P);
+    add_dealt(f, "good", s->good, common, (1 + st->optim->nstate) * P);
     if (f->done > 0) add(f, "members", DTYPE_F32, f->members, f->done * P);
     if (t->f->spread) add(f, "spread", DTYPE_F32, t->f->spread, spread_floats(t));
     add_residuals(t, f);
@@ -186,7 +187,7 @@ static err deal(const struct fit *t, const struct state_file *f, struct arena *a
     const i32 ranks = comm_size(t->job->use.comm);
     struct ckpt_piece *piece;
     i32 n = 0;
-    ARENA_NEW(a, piece, f->n + 4 * (s->nshare + 1) + 2 * ranks); /* two vectors of state, each twice; ends; residuals */
+    ARENA_NEW(a, piece, f->n + VECTORS * (s->nshare + 1) + 2 * ranks); /* ends, residuals */
     for (i32 i = 0; i < f->n; i++) {
         if (f->row[i] > 0 || f->at_rank[i]) {
             n += deal_ranges(f, i, ranks, piece + n);
