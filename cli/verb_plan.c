@@ -6,9 +6,11 @@
 
 static stretto_err show(struct cli *c, const stretto_plan *p) {
     char *text = NULL;
+    const bool draws = strcmp(c->o.draw, "none") != 0, placed = c->o.place && *c->o.place;
+    const bool table = placed && (strcmp(c->o.place, "all") == 0 || (!draws && !c->o.print && !c->o.json));
     if (c->o.compare) TRY(stretto_plan_compare(p, &text));
-    else if (c->o.place && *c->o.place) TRY(stretto_plan_place(p, c->o.place, &text));
-    else if (strcmp(c->o.draw, "none") != 0) TRY(stretto_plan_draw(p, strcmp(c->o.draw, "svg") == 0, &text));
+    else if (table) TRY(stretto_plan_place(p, c->o.place, &text));
+    else if (draws) TRY(stretto_plan_draw(p, strcmp(c->o.draw, "svg") == 0, &text));
     else TRY(c->o.print ? stretto_plan_print(p, &text) : stretto_plan_summary(p, c->o.json, &text));
     return cli_print_out(c, text);
 }

@@ -101,6 +101,7 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
         .machine = p->machine, .train = true, .nstate = optim ? optim->nstate : 0, .parallel = p->o.parallel,
         .grains = opt_is_auto(&p->o, OPT_grains) ? 0 : (i32)p->o.grains,
         .microbatches = opt_is_auto(&p->o, OPT_micro_batches) ? 0 : (i32)p->o.micro_batches,
+        .place = p->o.place && *p->o.place && strcmp(p->o.place, "all") != 0 ? p->o.place : NULL,
         .all_forward = strcmp(p->o.stage_order, "gpipe") == 0};
     TRY(shape_net(p, &p->spec, &p->net, &p->q));
     TRY(plan_make(&p->q, &p->plan));
@@ -225,7 +226,7 @@ static void add_cost_model(const struct stretto_plan *self, struct str *text) {
 
 stretto_err stretto_plan_place(const stretto_plan *self, const char *method, char **out) {
     struct str text = {0};
-    return text_end(plan_place(&self->net, &self->q, method, &text), &text, out);
+    return text_end(plan_place(&self->q, method, &text), &text, out);
 }
 
 stretto_err stretto_plan_compare(const stretto_plan *self, char **out) {

@@ -22,6 +22,7 @@ static err fill(const struct options *o, bool joins, struct run_context *w) {
     w->use.deterministic = o->deterministic;
     w->use.grains = opt_is_auto(o, OPT_grains) ? 0 : (i32)o->grains;
     w->use.microbatches = opt_is_auto(o, OPT_micro_batches) ? 0 : (i32)o->micro_batches;
+    w->use.place = o->place && *o->place ? o->place : NULL;
     w->use.all_forward = strcmp(o->stage_order, "gpipe") == 0;
     w->use.balance = strcmp(o->balance, "off") != 0;
     return pool_new(w->machine->ndevice, &w->use.pool);

@@ -1,8 +1,8 @@
 /* mem.h - the only heap allocator of the library.
  *
  * All allocations go through mem_alloc, so that tests can count them (a training step makes none) and fail the n-th one, and a
- * user can set a limit (--memory). Blocks are 64-byte aligned and zeroed.  Large blocks request huge pages, and pages of them that
- * nothing touches take no memory. */
+ * user can set a limit (--memory). Blocks are 64-byte aligned and zeroed.  Large blocks request huge pages, and
+ * pages of them that nothing touches take no memory. */
 #ifndef STRETTO_BASE_MEM_H
 #define STRETTO_BASE_MEM_H
 

@@ -95,6 +95,7 @@ static struct plan_request request(const struct engine *e, const struct resource
                                  .nstate = optim ? optim->nstate : 0,
                                  .grains = r->grains,
                                  .microbatches = r->microbatches,
+                                 .place = r->place,
                                  .all_forward = r->all_forward,
                                  .slices = r->slices > 1 ? r->slices : 0,
                                  .any_slices = r->any_slices,

@@ -21,6 +21,7 @@ struct resources {
     struct chain_course course;    /* how rounds over time slices run */
     i32 grains;                    /* micro-batches of a batch; 0 = the planner chooses */
     i32 microbatches;              /* of a pipeline; 0 = one per grain */
+    const char *place;             /* method that places a pipeline's layers; NULL = stages of consecutive ones */
     bool all_forward;              /* a pipeline works as GPipe does (plan_request) */
     bool balance;                  /* move micro-batches between ranks of different speed */
     i32 slices;                    /* time slices of each sequence of the trained net; 0 or 1 = none */

@@ -69,6 +69,7 @@ static err share_in_rank(struct planner *p, i32 rank, i32 stage, i64 from, i64 t
 /* Pairs of several ranks: each sharer merges its part of every bucket, the last bucket first. */
 static err share_out(struct planner *p) {
     i64 lo, hi;
+    if (p->placed) return 0;
     for (i32 b = 0; b < p->nbucket; b++)
         for (i32 i = 0; i < p->nsharer; i++) {
             planner_share(p, planner_bucket(p, b), i, &lo, &hi);
@@ -90,7 +91,22 @@ static err merge_own(struct planner *p, i32 piece, i32 stage, i64 from, i64 to) 
     return 0;
 }
 
+/* Pairs of a unit that a method of placement put on devices: each where its first micro-batch is. */
+static err merge_placed(struct planner *p, i32 unit, i64 lo, i64 hi) {
+    struct merge_pair pair[MACHINE_DEVICES];
+    const i32 n = merge_pairs(p->ngrain, pair);
+    for (i32 k = 0; k < n; k++)
+        TRY(planner_task(p, (struct task){.kind = TASK_MERGE,
+                                          .device = placed_device(p, unit, pair[k].a),
+                                          .node_a = pair[k].a,
+                                          .node_b = pair[k].b,
+                                          .lo = lo,
+                                          .hi = hi}));
+    return 0;
+}
+
 err planner_merge_early(struct planner *p, i32 stage, i64 lo, i64 hi) {
+    if (p->placed) return merge_placed(p, stage, lo, hi);
     for (i32 i = 0; i < p->npiece; i++) TRY(merge_own(p, i, stage, lo, hi));
     for (i32 r = 0; r < p->machine->nrank; r++) TRY(share_in_rank(p, r, stage, lo, hi));
     return 0;

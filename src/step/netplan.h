@@ -94,6 +94,9 @@ struct plan_request {
     const char *parallel;       /* "auto", "serial", "data", "data:2", "data:2*unit:2", "time:16" (product.h) */
     i32 microbatches;           /* of the rows of a pipeline; 0 = one per grain */
     bool all_forward;           /* a pipeline runs all forward tasks before any backward task (GPipe); else 1F1B */
+    const char *place;          /* method of place/methods.def that places a pipeline's layers and micro-batches: "heft",
+                                 * "random:7"; NULL = stages of consecutive layers */
+    const struct plan *serial;  /* set by plan_make where there is a `place`: the plan whose costs the method takes */
     i32 slices;                 /* time slices per sequence, as in the net's rows; 0 = none */
     bool any_slices;            /* ignore the number of slices in `parallel` */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */

@@ -5,8 +5,9 @@
  *
  *     stage 0   F0 F1 F2 F3 .  .  .  B0 B1 ..      GPipe: all forward, then all backward
  *
- * The order follows from a simulation with the predicted work of each stage; a device then works in this order and waits where it
- * has to.  Micro-batches are whole grains, so every order has the bits of `serial`. */
+ * The order follows from a simulation with the predicted work of each stage, or from that of a method of placement (placed.c); a
+ * device then works in this order and waits where it has to.  Micro-batches are whole grains, so every order has the bits of
+ * `serial`. */
 #include "base/mem.h"
 #include "model/layer.h"
 #include "plan/slice.h"
@@ -80,14 +81,23 @@ static bool choose(const struct order *o, i32 *seg, i32 *back, f64 *at) {
     return *seg >= 0;
 }
 
-static err zero(const struct order *o, const struct segment *s) {
-    struct planner *p = o->p;
+/* Zeroes the gradients of ops [l0,l1), from one run of ops to the next without gaps, for the rows of c. */
+static err zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j) {
     const struct net *n = p->net;
-    const u32 device = planner_device(p, o->c, p->team.n - 1, s->stage);
-    struct task t = {.kind = TASK_ZERO, .device = device, .box = o->c->box, .lo = n->op[s->l0].theta0};
-    if (s->l0 == 0) t.lo = 0;
-    t.hi = s->l1 < n->nop ? n->op[s->l1].theta0 : n->ntheta;
+    struct task t = {.kind = TASK_ZERO, .device = planner_device(p, c, p->team.n - 1, j), .box = c->box};
+    t.lo = l0 == 0 ? 0 : n->op[l0].theta0;
+    t.hi = l1 < n->nop ? n->op[l1].theta0 : n->ntheta;
     return t.hi > t.lo ? planner_task(p, t) : 0;
+}
+
+/* Forward or backward tasks of ops [l0,l1) for the rows of c, on device j along the layers. */
+static err node_tasks(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j, bool back) {
+    for (i32 i = l0; i < l1; i++) {
+        const i32 l = back ? l1 - 1 - (i - l0) : i;
+        if (back && !op_has_backward(p->net, &p->net->op[l])) continue;
+        TRY(planner_op(p, (struct task){.kind = back ? TASK_BWD : TASK_FWD, .op = (u16)l}, c, j));
+    }
+    return 0;
 }
 
 /* The tasks of a segment for one micro-batch. */
@@ -97,13 +107,8 @@ static err run(const struct order *o, struct segment *s, i32 back) {
     const i32 m = back ? s->bwd : s->fwd;
     c.box.b0 = o->rows[m].b0;
     c.box.b1 = o->rows[m].b1;
-    if (back && m == 0) TRY(zero(o, s));
-    for (i32 i = s->l0; i < s->l1; i++) {
-        const i32 l = back ? s->l1 - 1 - (i - s->l0) : i;
-        if (back && !op_has_backward(p->net, &p->net->op[l])) continue;
-        TRY(planner_op(p, (struct task){.kind = back ? TASK_BWD : TASK_FWD, .op = (u16)l}, &c, s->stage));
-    }
-    return 0;
+    if (back && m == 0) TRY(zero(p, o->c, s->l0, s->l1, s->stage));
+    return node_tasks(p, &c, s->l0, s->l1, s->stage, back);
 }
 
 static err roll(struct order *o) {
@@ -122,8 +127,7 @@ static err roll(struct order *o) {
 
 static err one_piece(struct planner *p, const struct piece *c, struct order *o) {
     *o = (struct order){.p = p, .c = c};
-    const i32 grains = ceil_div(c->box.b1 - c->box.b0, p->grain), wish = p->q->microbatches > 0 ? p->q->microbatches : grains;
-    o->m = slice_cut_count(c->box, p->grain, imin(wish, MACHINE_DEVICES), o->rows);
+    o->m = pipeline_rows(p, c, o->rows);
     find_segments(o);
     NEW(o->done[0], (i64)2 * o->n * o->m);
     o->done[1] = o->done[0] + (i64)o->n * o->m;
@@ -139,4 +143,22 @@ err pipeline_tasks(struct planner *p) {
     for (i32 i = 0; i < p->npiece && e >= 0; i++) e = one_piece(p, &p->piece[i], o);
     mem_free(o);
     return e;
+}
+
+/* The tasks of a node of a piece. */
+static err run_node(struct planner *p, const struct piece *of, const struct placed *at, i32 node) {
+    const i32 cells = p->unit.n * at->micro, unit = node % cells / at->micro, m = node % at->micro;
+    const i32 l0 = p->unit.first[unit], l1 = p->unit.first[unit + 1];
+    const i32 j = placed_stage(p, unit, at->rows[m].b0 / p->grain);
+    struct piece c = *of;
+    c.box.b0 = at->rows[m].b0;
+    c.box.b1 = at->rows[m].b1;
+    if (node >= cells) TRY(zero(p, &c, l0, l1, j));
+    return node_tasks(p, &c, l0, l1, j, node >= cells);
+}
+
+err pipeline_placed(struct planner *p) {
+    for (i32 i = 0; i < p->npiece; i++)
+        for (i32 k = 0; k < p->placed[i].nnode; k++) TRY(run_node(p, &p->piece[i], &p->placed[i], p->placed[i].node[k]));
+    return 0;
 }

@@ -224,10 +224,37 @@ static void any_slices(const struct plan_request *q, struct product *cuts) {
     else product_drop(cuts, k);
 }
 
+static err make_placed(const struct plan_request *q, const struct product *cuts, struct plan **out) {
+    struct plan_request one = *q, with = *q;
+    struct product serial;
+    struct plan *costs;
+    one.place = NULL;
+    TRY(product_parse("serial", &serial));
+    TRY(make(&one, &serial, true, &costs));
+    with.serial = costs;
+    const err e = make(&with, cuts, true, out);
+    plan_free(costs);
+    return e;
+}
+
+/* A method of placement places a pipeline: `auto` means one. */
+static err for_place(const struct plan_request *q, struct product *cuts) {
+    char name[PRODUCT_TEXT], fix[128];
+    if (!q->place || !q->train) return 0;
+    if (cuts->n == 0) return product_parse("pipeline", cuts);
+    for (i32 i = 0; i < cuts->n; i++)
+        if (cuts->cut[i].s == strategy_find("pipeline")) return 0;
+    product_name(cuts, 0, name);
+    snprintf(fix, sizeof fix, "--parallel pipeline --place %.64s", q->place);
+    return FAIL_AT(E401, "--place", fix, "%s has no pipeline, whose layers --place puts on devices", name);
+}
+
 err plan_make(const struct plan_request *q, struct plan **out) {
     struct product cuts;
     *out = NULL;
     TRY(product_parse(q->parallel, &cuts));
+    TRY(for_place(q, &cuts));
     any_slices(q, &cuts);
+    if (q->place && q->train) return make_placed(q, &cuts, out);
     return cuts.n > 0 ? make(q, &cuts, true, out) : automatic(q, out);
 }

@@ -429,6 +429,7 @@ err planner_build(struct planner *p) {
     for (i32 i = 0; i < p->nsharer; i++) ndevice = imax(ndevice, (i32)p->sharer[i] + 1);
     p->early = merges_early(p);
     TRY(planner_begin(p, ndevice));
+    if (p->staged && p->q->place && p->q->train) TRY(placed_find(p));
     planner_buckets(p);
     if (!p->early) TRY(prepare(p, -1));
     TRY(order ? order->tasks(p) : p->sliced || p->early ? op_by_op(p) : piece_by_piece(p));

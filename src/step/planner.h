@@ -32,6 +32,20 @@ struct axis_of {
     i32 n, stride;
 };
 
+/* A run of ops that no cut between devices separates: a layer, or several of which one shares the weights of another. */
+struct pipeline_units {
+    i32 n, first[NET_OPS + 1]; /* first op of each */
+    f64 before[NET_OPS + 1];   /* work of the units before it, in flops */
+    u16 of[NET_OPS];           /* the unit of an op */
+};
+
+/* The nodes of a piece (placed.c): forward of unit u and micro-batch m is u * micro + m, backward the same behind all forward. */
+struct placed {
+    i32 micro, nnode;
+    struct slice *rows; /* [micro] */
+    i32 *node;          /* [nnode] in the order in which they begin */
+};
+
 struct planner {
     const struct plan_request *q;
     const struct net *net;
@@ -44,7 +58,10 @@ struct planner {
     struct axis_of team;         /* n > 1: n devices of a group divide the hidden units of layers that support it */
     struct axis_of layers;       /* n > 1: n devices of a group run different layers */
     bool staged;                 /* each of them has ops of its own (pipeline), with their weights: */
-    u16 stage[NET_OPS];          /* index along `layers` of the device that runs an op */
+    u16 stage[NET_OPS];          /* index along `layers` of the device that runs an op; placed: its unit */
+    struct pipeline_units unit;  /* of a pipeline */
+    struct placed *placed;       /* [npiece] a method of placement chose devices; NULL = stages of consecutive ops */
+    u16 *on;                     /* [unit][ngrain] placed: index along `layers` of the device that runs it */
     i32 chunks;                  /* chunks of a sequence, if there is a wave */
     u32 device[MACHINE_DEVICES]; /* of the machine, in the order of the pieces' groups */
     u32 sharer[MACHINE_DEVICES]; /* devices that each update a range of theta */
@@ -83,10 +100,7 @@ i32 planner_group(const struct planner *p);                                    /
 u32 planner_member(const struct planner *p, const struct piece *c, i32 i);     /* device i of the piece's group */
 u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j); /* member k of the team, j along the layers */
 i32 planner_member_stage(const struct planner *p, i32 i);                      /* j of device i of a group */
-/* Does sharer i merge and update ranges of this stage? */
-static inline bool planner_in_stage(const struct planner *p, i32 i, i32 stage) {
-    return stage == ALL_STAGES || p->sharer_stage[i] == stage;
-}
+bool planner_in_stage(const struct planner *p, i32 i, i32 stage); /* sharer i merges and updates ranges of this stage */
 /* The stage of an op; ALL_STAGES where every device has the weights of all ops. */
 static inline i32 planner_stage(const struct planner *p, i32 l) { return p->staged ? p->stage[l] : ALL_STAGES; }
 static inline i32 piece_rank(const struct planner *p, const struct piece *c) {
@@ -117,8 +131,17 @@ err wave_tasks(struct planner *p);                     /* all FWD, ZERO and BWD 
 
 /* stages.c, pipeline.c */
 f64 pipeline_work(const struct net *n, i32 l, i32 rows); /* of op l in both directions, in flops */
-err pipeline_stages(struct planner *p);     /* sets p->stage of each op, for p->layers.n stages */
+void pipeline_units(const struct net *n, i32 rows, struct pipeline_units *out);
+err pipeline_stages(struct planner *p);     /* sets p->unit, and p->stage of each op, for p->layers.n stages */
 err pipeline_tasks(struct planner *p);      /* all FWD, ZERO and BWD tasks of a step */
+err pipeline_placed(struct planner *p);     /* the same, for nodes that placed_find has put on devices */
+/* The rows of each micro-batch of a piece; returns their number. rows: [ngrain] */
+i32 pipeline_rows(const struct planner *p, const struct piece *c, struct slice *rows);
+
+/* placed.c */
+err placed_find(struct planner *p);  /* sets p->placed and p->on; E103, E401 of place_run */
+i32 placed_stage(const struct planner *p, i32 unit, i32 grain);  /* index along `layers` of the device of a unit and a grain */
+u32 placed_device(const struct planner *p, i32 unit, i32 grain); /* of the machine, that runs a unit for a grain of the batch */
 
 /* MERGE tasks over a range of theta of a stage, for pairs that one rank holds. */
 err planner_merge_early(struct planner *p, i32 stage, i64 lo, i64 hi);

@@ -90,7 +90,8 @@ i32 planner_bucket(const struct planner *p, i32 i) {
 /* Gives the remaining blocks to a different sharer in every bucket. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi) {
     const i32 stage = p->bucket_stage[bucket];
-    const i32 n = stage == ALL_STAGES ? p->nsharer : p->nsharer / p->layers.n, k = stage == ALL_STAGES ? i : p->sharer_nth[i];
+    const i32 of_stage = p->placed ? 1 : p->nsharer / p->layers.n, n = stage == ALL_STAGES ? p->nsharer : of_stage;
+    const i32 k = stage == ALL_STAGES ? i : p->placed ? 0 : p->sharer_nth[i];
     *lo = *hi = 0;
     if (!planner_in_stage(p, i, stage)) return;
     planner_range(p->plan, p->bucket[bucket], p->bucket[bucket + 1], (k + bucket) % n, n, lo, hi);

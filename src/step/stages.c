@@ -8,6 +8,7 @@
 
 #include "base/cut.h"
 #include "model/layer.h"
+#include "plan/slice.h"
 #include "step/planner.h"
 
 /* Work of an op in both directions, in flops. */
@@ -18,12 +19,6 @@ f64 pipeline_work(const struct net *n, i32 l, i32 rows) {
     return products + (1 + BACKWARD_WORK) * floats * FLOAT_FLOPS;
 }
 
-/* A unit: a layer, or several of which one shares the weights of another. */
-struct units {
-    i32 n, first[NET_OPS + 1]; /* first op of each */
-    f64 before[NET_OPS + 1];   /* work of the units before it */
-};
-
 /* No cut separates an op from one that shares its weights. */
 static bool may_cut(const struct net *n, i32 l) {
     for (i32 k = l; k < n->nop; k++)
@@ -31,7 +26,7 @@ static bool may_cut(const struct net *n, i32 l) {
     return true;
 }
 
-static void find_units(const struct net *n, i32 rows, struct units *u) {
+void pipeline_units(const struct net *n, i32 rows, struct pipeline_units *u) {
     i32 layer[NET_OPS];
     f64 work = 0;
     net_layers(n, layer);
@@ -41,6 +36,7 @@ static void find_units(const struct net *n, i32 rows, struct units *u) {
             u->first[u->n] = l;
             u->before[u->n++] = work;
         }
+        u->of[l] = (u16)(u->n - 1);
         work += pipeline_work(n, l, rows);
     }
     u->first[u->n] = n->nop;
@@ -49,19 +45,28 @@ static void find_units(const struct net *n, i32 rows, struct units *u) {
 
 /* Every stage has a unit. */
 static f64 stage_work(const void *units, i32 lo, i32 hi, i32 part) {
-    const struct units *u = units;
+    const struct pipeline_units *u = units;
     (void)part;
     return lo == hi ? (f64)INFINITY : u->before[hi] - u->before[lo];
 }
 
 err pipeline_stages(struct planner *p) {
-    struct units u;
+    struct pipeline_units *u = &p->unit;
     i32 border[MACHINE_DEVICES + 1];
     f64 longest;
-    find_units(p->net, p->grain, &u);
-    const struct cut c = {.items = u.n, .parts = imin(p->layers.n, u.n), .cost = stage_work, .self = &u, .late = true};
+    pipeline_units(p->net, p->grain, u);
+    if (p->q->place) {
+        for (i32 l = 0; l < p->net->nop; l++) p->stage[l] = u->of[l];
+        return 0;
+    }
+    const struct cut c = {.items = u->n, .parts = imin(p->layers.n, u->n), .cost = stage_work, .self = u, .late = true};
     TRY(cut_row(&c, border, &longest));
     for (i32 k = 0; k < c.parts; k++)
-        for (i32 l = u.first[border[k]]; l < u.first[border[k + 1]]; l++) p->stage[l] = (u16)k;
+        for (i32 l = u->first[border[k]]; l < u->first[border[k + 1]]; l++) p->stage[l] = (u16)k;
     return 0;
+}
+
+i32 pipeline_rows(const struct planner *p, const struct piece *c, struct slice *rows) {
+    const i32 grains = ceil_div(c->box.b1 - c->box.b0, p->grain), wish = p->q->microbatches > 0 ? p->q->microbatches : grains;
+    return slice_cut_count(c->box, p->grain, imin(wish, grains), rows);
 }

@@ -444,14 +444,11 @@ static i64 reported_to(const struct train_state *s) {
     return s->place == PLACE_STEPPED ? s->step - 1 : s->step;
 }
 
-/* The best weights, on every rank. */
+/* The best weights, on every rank.  An update that a delaying policy has pending stays so: every rank has all of theta there. */
 static err take_best(const struct train_job *j, const struct train_state *s, const struct progress *p) {
     struct exec_result r;
-    i32 n;
-    const struct plan_range *held = step_held(p->exec, &n);
     copy_held(p->exec, j->store->theta, s->best_theta);
-    const bool whole = n == 1 && held->hi - held->lo == j->store->ntheta;
-    return whole ? 0 : step_settle(p->exec, &r);
+    return j->late ? 0 : step_settle(p->exec, &r);
 }
 
 err train_run(const struct train_job *j, struct train_state *s) {

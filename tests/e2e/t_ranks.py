@@ -347,7 +347,8 @@ class Ranks(Launched):
         deep = [*SHORT, "--layers", "3", "--hidden", "20"]
         self.train("deep", "--threads", "1", options=deep)
         for n, parallel, more in ((2, "pipeline:2", []), (3, "pipeline:3", ["--stage-order", "gpipe"]),
-                                  (4, "data:2*pipeline:2", ["--accumulate", "1"]), (2, "pipeline:2", ["--micro-batches", "4"])):
+                                  (4, "data:2*pipeline:2", ["--accumulate", "1"]), (2, "pipeline:2", ["--micro-batches", "4"]),
+                                  (2, "pipeline", ["--place", "heft"]), (3, "pipeline:3", ["--place", "random:1"])):
             train(n, "train", AIR, *deep, "--parallel", parallel, *more, "-o", "m.model", "--progress", "none")
             self.same_model("deep.model", "m.model", "%s on %d ranks" % (parallel, n))
 
@@ -369,7 +370,7 @@ class Ranks(Launched):
         child.send_signal(signal.SIGTERM)
         said = child.communicate(timeout=60 * e2e.SLOW)[1]
         self.assertEqual(child.returncode, 75, said.decode())
-        self.stretto("resume", "cut.model.run", "--ranks", 3, "--threads", 1, "--parallel", "pipeline:3", "--progress", "none",
+        self.stretto("resume", "cut.model.run", "--ranks", 3, "--threads", 1, "--parallel", "pipeline:3", "--place", "cyclic", "--progress", "none",
                      "--time-limit", "0", timeout=240)
         self.same_model("whole.model", "cut.model", "2 stages, then 3")
 

@@ -18,6 +18,7 @@ struct rig {
     const char *machine, *parallel;
     i32 B, threads, microbatches;
     bool all_forward, accumulate;
+    const char *place;
     struct comm *comm;
     struct machine at;
     struct plan *plan;
@@ -41,6 +42,7 @@ static err train(struct rig *r) {
     q.parallel = r->parallel;
     q.microbatches = r->microbatches;
     q.all_forward = r->all_forward;
+    q.place = r->place;
     TRY(plan_make(&q, &r->plan));
     TRY(pool_new(r->threads, &r->pool));
     TRY(store_new(&net, o, &r->store));
@@ -205,6 +207,27 @@ TEST(pipelines_on_ranks) {
     }
 }
 
+/* Layers and micro-batches wherever a method puts them, random ones among them: several devices may have one layer. */
+TEST(placements_on_ranks) {
+    static const struct {
+        const char *machine, *parallel;
+        i32 ranks, threads;
+    } cases[] = {{"host*2(cpu)", "pipeline:2", 2, 1}, {"host*3(cpu)", "pipeline:3", 3, 1}, {"host*2(cpu*2)", "pipeline:4", 2, 2},
+                 {"host*4(cpu)", "data:2*pipeline:2", 4, 1}, {"host*2(cpu*2)", "pipeline:2*unit:2", 2, 2},
+                 {"host*2(cpu) shares=1,0.4", "pipeline:2", 2, 1}};
+    static const char *const methods[] = {"random:1", "heft", "cyclic", "random:2", "random-layer:3", "blocks", "hybrid", "best"};
+    for (i32 kind = 0; kind < (t_few() ? 1 : 3); kind++) { /* the last one keeps every second gradient for the next step */
+        real_stack(&net, (enum cell_kind)(kind % 2), 3, 21, 41, kind == 1);
+        const struct rig *s = serial_of(13, kind == 2);
+        for (size_t i = 0; i < (t_few() ? 2 : COUNT(cases)); i++)
+            for (size_t k = 0; k < (t_few() ? 3 : COUNT(methods)); k++) {
+                const struct rig like = {.machine = cases[i].machine, .parallel = cases[i].parallel, .threads = cases[i].threads,
+                                         .microbatches = k % 3 == 2 ? 5 : 0, .place = methods[k]};
+                on_ranks(s, &like, cases[i].ranks);
+            }
+    }
+}
+
 /* One step of the slices by another plan. */
 static void by(struct sliced_run *g, const char *machine, const char *parallel, i32 threads) {
     step_free(g->x);
@@ -243,4 +266,5 @@ TEST(slices_in_a_product_have_the_bits_of_the_slices) {
 
 T_MAIN(cmocka_unit_test(products_have_the_bits_of_serial), cmocka_unit_test(products_of_every_cell),
        cmocka_unit_test(products_on_ranks), cmocka_unit_test(pipelines_on_ranks),
+       cmocka_unit_test(placements_on_ranks),
        cmocka_unit_test(slices_in_a_product_have_the_bits_of_the_slices))

@@ -60,8 +60,10 @@ static err keep_trace(struct fit *t) {
     f->step_predicted = t->step.engine.plan->predicted;
     if (f->step_measured > 0)
         event_note(t->job->use.events, EVENT_DETAIL,
-                   "plan %s: a step of %d samples was predicted to take %.2f ms and took %.2f ms",
-                   t->step.engine.plan->strategy, t->step.engine.plan->B, 1e3 * f->step_predicted, 1e3 * f->step_measured);
+                   "plan %s%s%s: a step of %d samples was predicted to take %.2f ms and took %.2f ms",
+                   t->step.engine.plan->strategy, t->job->use.place ? " placed by " : "",
+                   t->job->use.place ? t->job->use.place : "", t->step.engine.plan->B, 1e3 * f->step_predicted,
+                   1e3 * f->step_measured);
     balance_end_note(t);
     sent_note(t);
     TRY(store_report(t));

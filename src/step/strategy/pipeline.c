@@ -21,6 +21,7 @@ static i32 most(struct planner *p, i32 n) {
         return 0;
     }
     if (!p->q->train) return 1;
+    if (p->q->place && p->ngrain / p->nrow * layers > 1) return imin(p->ngrain / p->nrow, MACHINE_DEVICES) * layers;
     if (layers < 2) {
         planner_why(p, "the model has one layer with weights, and a stage needs one of its own");
         return 0;
@@ -38,6 +39,8 @@ static i32 most(struct planner *p, i32 n) {
     return layers;
 }
 
+static err tasks(struct planner *p) { return p->placed ? pipeline_placed(p) : pipeline_tasks(p); }
+
 const struct strategy strategy_pipeline = {
     .name = "pipeline",
     .help = "pipeline parallelism: each device has some layers, and passes on micro-batches",
@@ -45,5 +48,5 @@ const struct strategy strategy_pipeline = {
     .counted = true,
     .most = most,
     .cut = planner_share_stages,
-    .tasks = pipeline_tasks,
+    .tasks = tasks,
 };
