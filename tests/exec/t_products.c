@@ -2,95 +2,19 @@
  * fewer, in one process and on ranks.  Slices of time in a product: the bits of the same slices without it. */
 #include "t.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "comm/comm.h"
-#include "exec/real.h"
+#include "exec/rig.h"
 #include "exec/slices.h"
 
-enum { STEPS = 4, RANKS = 4 };
 static struct net net;
-
-/* A rank of a training; all of it where there is one. */
-struct rig {
-    const char *machine, *parallel;
-    i32 B, threads, microbatches;
-    bool all_forward, accumulate;
-    const char *place;
-    struct comm *comm;
-    struct machine at;
-    struct plan *plan;
-    struct pool *pool;
-    struct store store;
-    struct step *x;
-    f32 *input[NET_BUFS];
-    struct arena arena;
-    f64 loss;
-    err e;
-    struct err_record why;
-    pthread_t thread;
-};
-
-/* No assertion on threads that are not the test's. */
-static err train(struct rig *r) {
-    struct exec_result out = {0};
-    const struct optim *o = optim_find("adam");
-    TRY(machine_parse(r->machine, &r->at));
-    struct plan_request q = {.net = &net, .machine = &r->at, .B = r->B, .train = true, .nstate = o->nstate};
-    q.parallel = r->parallel;
-    q.microbatches = r->microbatches;
-    q.all_forward = r->all_forward;
-    q.place = r->place;
-    TRY(plan_make(&q, &r->plan));
-    TRY(pool_new(r->threads, &r->pool));
-    TRY(store_new(&net, o, &r->store));
-    net_weights_init(&net, 7, r->store.theta);
-    TRY(step_bind(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, NULL, &r->x));
-    for (i32 i = 0; i < net.nbuf; i++)
-        if (net.buf[i].input) ARENA_NEW(&r->arena, r->input[i], buf_floats(&net.buf[i], r->B));
-    for (u32 s = 0; s < STEPS; s++) {
-        real_fill(&net, r->input, r->B, s % 3);
-        struct step_args step = real_step(r->input, r->B, s);
-        step.accumulate = r->accumulate && s % 2 == 0;
-        TRY(step_run(r->x, &step, &out));
-        if (!out.finite) return FAIL(E1, "the loss is no number");
-    }
-    r->loss = out.loss;
-    TRY(step_settle(r->x, &out));
-    return exec_gather(step_exec(r->x));
-}
-
-static void *live(void *self) {
-    struct rig *r = self;
-    r->e = r->comm ? comm_connect(r->comm) : 0;
-    if (r->e >= 0) r->e = train(r);
-    if (r->e < 0) r->why = *err_last();
-    if (r->e < 0 && r->comm) comm_abort(r->comm);
-    return NULL;
-}
-
-static void done(struct rig *r) {
-    step_free(r->x);
-    store_free(&r->store);
-    pool_free(r->pool);
-    plan_free(r->plan);
-    arena_free(&r->arena);
-    comm_free(r->comm);
-}
-
-static void compare(const struct rig *a, const struct rig *serial) {
-    if (a->e < 0) fail_msg("%s on %s, batch %d: %s", a->parallel, a->machine, a->B, a->why.text);
-    if (a->loss != serial->loss || memcmp(a->store.theta, serial->store.theta, (size_t)net.ntheta * sizeof(f32)) != 0)
-        fail_msg("%s on %s with %d workers, batch %d: other bits than serial", a->parallel, a->machine, a->threads, a->B);
-}
 
 static const struct rig *serial_of(i32 B, bool accumulate) {
     static struct rig r;
-    done(&r);
-    r = (struct rig){.machine = "cpu", .parallel = "serial", .B = B, .threads = 1, .accumulate = accumulate};
-    live(&r);
+    rig_free(&r);
+    r = (struct rig){.net = &net, .machine = "cpu", .parallel = "serial", .B = B, .threads = 1, .accumulate = accumulate};
+    rig_live(&r);
     if (r.e < 0) fail_msg("serial: %s", r.why.text);
     return &r;
 }
@@ -98,13 +22,13 @@ static const struct rig *serial_of(i32 B, bool accumulate) {
 static const struct rig *serial(i32 B) { return serial_of(B, false); }
 
 static void same_bits(const struct rig *as, const char *machine, const char *parallel, i32 threads) {
-    struct rig r = {.machine = machine, .parallel = parallel, .B = as->B, .threads = threads};
-    live(&r);
-    compare(&r, as);
+    struct rig r = {.net = &net, .machine = machine, .parallel = parallel, .B = as->B, .threads = threads};
+    rig_live(&r);
+    rig_compare(&r, as);
     assert_string_equal(r.plan->strategy, parallel);
     const f64 off = (f64)step_bytes(r.x) / (f64)r.plan->peak_bytes - 1;
     assert_true(off > -0.05 && off < 0.05);
-    done(&r);
+    rig_free(&r);
 }
 
 /* gflops: on a slow machine a step has many chunks of time. */
@@ -149,23 +73,6 @@ TEST(products_of_every_cell) {
     }
 }
 
-static void on_ranks(const struct rig *s, const struct rig *like, i32 ranks) {
-    static struct rig r[RANKS];
-    struct comm *comm[RANKS] = {0};
-    T_OK(comm_threads(ranks, comm));
-    for (i32 k = 0; k < ranks; k++) {
-        r[k] = *like;
-        r[k].B = s->B;
-        r[k].accumulate = s->accumulate;
-        r[k].comm = comm[k];
-        assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
-    }
-    for (i32 k = 0; k < ranks; k++) pthread_join(r[k].thread, NULL);
-    for (i32 k = 0; k < ranks; k++) compare(&r[k], s);
-    for (i32 k = 0; k < ranks; k++) assert_string_equal(r[k].plan->strategy, like->parallel);
-    for (i32 k = 0; k < ranks; k++) done(&r[k]);
-}
-
 TEST(products_on_ranks) {
     static const struct {
         const char *machine, *parallel;
@@ -181,7 +88,7 @@ TEST(products_on_ranks) {
     const struct rig *s = serial(13);
     for (size_t i = 0; i < (t_few() ? 2 : COUNT(cases)); i++) {
         const struct rig like = {.machine = cases[i].machine, .parallel = cases[i].parallel, .threads = cases[i].threads};
-        on_ranks(s, &like, cases[i].ranks);
+        rig_on_ranks(s, &like, cases[i].ranks);
     }
 }
 
@@ -202,7 +109,7 @@ TEST(pipelines_on_ranks) {
             for (i32 how = 0; how < 3; how++) {
                 const struct rig like = {.machine = cases[i].machine, .parallel = cases[i].parallel, .threads = cases[i].threads,
                                          .microbatches = how == 2 ? 2 : 0, .all_forward = how == 1};
-                on_ranks(s, &like, cases[i].ranks);
+                rig_on_ranks(s, &like, cases[i].ranks);
             }
     }
 }
@@ -223,7 +130,7 @@ TEST(placements_on_ranks) {
             for (size_t k = 0; k < (t_few() ? 3 : COUNT(methods)); k++) {
                 const struct rig like = {.machine = cases[i].machine, .parallel = cases[i].parallel, .threads = cases[i].threads,
                                          .microbatches = k % 3 == 2 ? 5 : 0, .place = methods[k]};
-                on_ranks(s, &like, cases[i].ranks);
+                rig_on_ranks(s, &like, cases[i].ranks);
             }
     }
 }

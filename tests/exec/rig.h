@@ -1,0 +1,104 @@
+/* rig.h - a few training steps of a net by a plan, in one process or on ranks as threads, compared with those by another plan. */
+#ifndef STRETTO_TESTS_EXEC_RIG_H
+#define STRETTO_TESTS_EXEC_RIG_H
+
+#include <pthread.h>
+
+#include "comm/comm.h"
+#include "exec/real.h"
+
+enum { RIG_STEPS = 4, RIG_RANKS = 4 };
+
+/* A rank of a training; all of it where there is one. */
+struct rig {
+    const struct net *net;
+    const char *machine, *parallel, *optim; /* optim NULL = adam */
+    i32 B, threads, microbatches;
+    bool all_forward, accumulate;
+    const char *place;
+    struct comm *comm;
+    struct machine at;
+    struct plan *plan;
+    struct pool *pool;
+    struct store store;
+    struct step *x;
+    f32 *input[NET_BUFS];
+    struct arena arena;
+    f64 loss;
+    err e;
+    struct err_record why;
+    pthread_t thread;
+};
+
+/* No assertion on threads that are not the test's. */
+static inline err rig_train(struct rig *r) {
+    struct exec_result out = {0};
+    const struct optim *o = optim_find(r->optim ? r->optim : "adam");
+    TRY(machine_parse(r->machine, &r->at));
+    struct plan_request q = {.net = r->net, .machine = &r->at, .B = r->B, .train = true, .nstate = o->nstate};
+    q.parallel = r->parallel;
+    q.microbatches = r->microbatches;
+    q.all_forward = r->all_forward;
+    q.place = r->place;
+    TRY(plan_make(&q, &r->plan));
+    TRY(pool_new(r->threads, &r->pool));
+    TRY(store_new(r->net, o, &r->store));
+    net_weights_init(r->net, 7, r->store.theta);
+    TRY(step_bind(r->plan, r->net, kern_best(), r->pool, &r->store, r->comm, NULL, &r->x));
+    for (i32 i = 0; i < r->net->nbuf; i++)
+        if (r->net->buf[i].input) ARENA_NEW(&r->arena, r->input[i], buf_floats(&r->net->buf[i], r->B));
+    for (u32 s = 0; s < RIG_STEPS; s++) {
+        real_fill(r->net, r->input, r->B, s % 3);
+        struct step_args step = real_step(r->input, r->B, s);
+        step.accumulate = r->accumulate && s % 2 == 0;
+        TRY(step_run(r->x, &step, &out));
+        if (!out.finite) return FAIL(E1, "the loss is no number");
+    }
+    r->loss = out.loss;
+    TRY(step_settle(r->x, &out));
+    return exec_gather(step_exec(r->x));
+}
+
+static inline void *rig_live(void *self) {
+    struct rig *r = self;
+    r->e = r->comm ? comm_connect(r->comm) : 0;
+    if (r->e >= 0) r->e = rig_train(r);
+    if (r->e < 0) r->why = *err_last();
+    if (r->e < 0 && r->comm) comm_abort(r->comm);
+    return NULL;
+}
+
+static inline void rig_free(struct rig *r) {
+    step_free(r->x);
+    store_free(&r->store);
+    pool_free(r->pool);
+    plan_free(r->plan);
+    arena_free(&r->arena);
+    comm_free(r->comm);
+}
+
+static inline void rig_compare(const struct rig *a, const struct rig *serial) {
+    if (a->e < 0) fail_msg("%s on %s, batch %d: %s", a->parallel, a->machine, a->B, a->why.text);
+    if (a->loss != serial->loss || memcmp(a->store.theta, serial->store.theta, (size_t)a->net->ntheta * sizeof(f32)) != 0)
+        fail_msg("%s on %s with %d workers, batch %d: other bits than serial", a->parallel, a->machine, a->threads, a->B);
+}
+
+static inline void rig_on_ranks(const struct rig *s, const struct rig *like, i32 ranks) {
+    static struct rig r[RIG_RANKS];
+    struct comm *comm[RIG_RANKS] = {0};
+    T_OK(comm_threads(ranks, comm));
+    for (i32 k = 0; k < ranks; k++) {
+        r[k] = *like;
+        r[k].B = s->B;
+        r[k].accumulate = s->accumulate;
+        r[k].net = s->net;
+        r[k].comm = comm[k];
+        assert_int_equal(pthread_create(&r[k].thread, NULL, rig_live, &r[k]), 0);
+    }
+    for (i32 k = 0; k < ranks; k++) pthread_join(r[k].thread, NULL);
+    for (i32 k = 0; k < ranks; k++) rig_compare(&r[k], s);
+    for (i32 k = 0; k < ranks; k++) assert_string_equal(r[k].plan->strategy, like->parallel);
+    for (i32 k = 0; k < ranks; k++) rig_free(&r[k]);
+}
+
+#endif

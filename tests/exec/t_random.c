@@ -1,0 +1,125 @@
+/* t_random.c - products of two and three cuts drawn at random, on nets, batches, ranks and workers drawn at random: every one that
+ * applies has the bits of the serial plan.
+ *
+ * STRETTO_TEST_DRAWS=N draws N products, STRETTO_TEST_DRAW=K only number K, which a failure names. */
+#include "t.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "exec/rig.h"
+
+enum { DRAWS = 200, FEW = 16 };
+
+/* The numbers of a draw: pick() counts them. */
+struct draw {
+    u32 number, at;
+};
+
+static i32 pick(struct draw *d, i32 n) {
+    u32 word[4];
+    rng_words(11, RNG_TEST, d->number, d->at++, word);
+    return (i32)(word[0] % (u32)n);
+}
+
+static bool chance(struct draw *d, i32 in) { return pick(d, in) == 0; }
+
+static void draw_net(struct draw *d, struct net *n) {
+    const i32 cell = pick(d, cell_count()), layers = 1 + pick(d, 4), steps = 3 + pick(d, 22), hidden = 6 + pick(d, 45);
+    real_stack(n, (enum cell_kind)cell, layers, steps, hidden, chance(d, 4));
+}
+
+/* Two or three different cuts in any order, with two or three parts. */
+static i32 draw_product(struct draw *d, char text[96]) {
+    static const char *const cuts[] = {"data", "unit", "wave", "pipeline"};
+    const i32 count = 2 + chance(d, 3);
+    bool taken[COUNT(cuts)] = {0};
+    i32 devices = 1, at = 0;
+    for (i32 k = 0; k < count; k++) {
+        i32 c = pick(d, COUNT(cuts));
+        while (taken[c]) c = (c + 1) % (i32)COUNT(cuts);
+        taken[c] = true;
+        const i32 parts = 2 + chance(d, 3);
+        devices *= parts;
+        at += snprintf(text + at, (size_t)(96 - at), "%s%s:%d", k ? "*" : "", cuts[c], parts);
+    }
+    return devices;
+}
+
+/* A machine with at least so many devices, on one to four ranks. */
+static i32 draw_machine(struct draw *d, i32 devices, char text[96]) {
+    const i32 ranks = 1 + pick(d, RIG_RANKS), each = (devices + ranks - 1) / ranks;
+    const char *speed = chance(d, 2) ? " gflops=0.001" : "";
+    if (ranks == 1) snprintf(text, 96, "cpu*%d%s", devices, speed);
+    else snprintf(text, 96, "host*%d(cpu*%d)%s", ranks, each, speed);
+    return ranks;
+}
+
+static void draw_rest(struct draw *d, const char *parallel, struct rig *r) {
+    static const char *const optims[] = {"adam", "sgd", "rmsprop", "adamw"};
+    static const char *const methods[] = {"heft", "cyclic", "hybrid", "random:5"};
+    r->B = 2 + pick(d, 40);
+    r->optim = optims[pick(d, COUNT(optims))];
+    r->accumulate = chance(d, 4);
+    r->microbatches = chance(d, 3) ? 2 + pick(d, 3) : 0;
+    r->all_forward = chance(d, 2);
+    if (strstr(parallel, "pipeline") && chance(d, 3)) r->place = methods[pick(d, COUNT(methods))];
+}
+
+/* Does the planner make this plan?  What it refuses, it refuses with E401. */
+static bool applies(const struct rig *r) {
+    struct machine m;
+    struct plan *p = NULL;
+    T_OK(machine_parse(r->machine, &m));
+    struct plan_request q = {.net = r->net, .machine = &m, .B = r->B, .train = true, .nstate = optim_find(r->optim)->nstate};
+    q.parallel = r->parallel;
+    q.microbatches = r->microbatches;
+    q.all_forward = r->all_forward;
+    q.place = r->place;
+    const err e = plan_make(&q, &p);
+    if (e < 0 && e != -E401) fail_msg("%s: %s", r->parallel, err_last()->text);
+    plan_free(p);
+    return e >= 0;
+}
+
+/* True if the product of this draw applies; its bits are then compared. */
+static bool one(u32 number) {
+    static struct net n;
+    struct draw d = {.number = number};
+    char parallel[96], machine[96];
+    struct rig s = {.net = &n, .machine = "cpu", .parallel = "serial", .threads = 1}, r = s;
+    draw_net(&d, &n);
+    const i32 ranks = draw_machine(&d, draw_product(&d, parallel), machine);
+    r.machine = machine;
+    r.parallel = parallel;
+    r.threads = 1 + pick(&d, 4);
+    draw_rest(&d, parallel, &r);
+    if (!applies(&r)) return false;
+    s.B = r.B;
+    s.optim = r.optim;
+    s.accumulate = r.accumulate;
+    print_message("STRETTO_TEST_DRAW=%u: %s on %s, batch %d, %s%s%s\n", number, parallel, machine, r.B, r.optim,
+                  r.place ? ", placed by " : "", r.place ? r.place : "");
+    rig_live(&s);
+    if (s.e < 0) fail_msg("serial: %s", s.why.text);
+    rig_on_ranks(&s, &r, ranks);
+    rig_free(&s);
+    return true;
+}
+
+TEST(random_products_have_the_bits_of_serial) {
+    const char *only = getenv("STRETTO_TEST_DRAW"), *count = getenv("STRETTO_TEST_DRAWS");
+    const i32 want = count ? atoi(count) : t_few() ? FEW : DRAWS;
+    i32 ran = 0;
+    u32 number = 0;
+    if (only) {
+        assert_true(one((u32)atoi(only)));
+        return;
+    }
+    for (; ran < want; number++) ran += one(number);
+    print_message("%d products had the bits of serial, %u did not apply\n", ran, number - (u32)ran);
+    assert_true(number < 20 * (u32)want);
+}
+
+T_MAIN(cmocka_unit_test(random_products_have_the_bits_of_serial))
