@@ -149,6 +149,19 @@ static err messages_line(const struct plan *p, const struct net *n, const struct
     return str_ok(text);
 }
 
+static void put_choices(struct js *o, const struct plan *p) {
+    struct js *all = js_array();
+    for (i32 k = 0; k < netplan(p)->nchoice; k++) {
+        const struct plan_choice *c = &netplan(p)->choice[k];
+        struct js *one = js_object();
+        js_put_text(one, "strategy", c->name);
+        js_put_f64(one, "predicted_ms", 1e3 * c->seconds);
+        js_put_i64(one, "device_bytes", c->bytes);
+        js_push(all, one);
+    }
+    js_put(o, "best", all);
+}
+
 stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out) {
     const struct plan *p = self->plan;
     struct str text = {0};
@@ -162,6 +175,8 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
         str_addf(&text, "\npredicted %.3f ms per %s, %.1f MiB held, %.2f MiB exchanged, %s\n", 1e3 * p->predicted,
                  parts > 1 ? "batch" : "step", (f64)p->peak_bytes / 1048576.0, (f64)p->exchange_bytes / 1048576.0,
                  p->exact ? "exact" : "not exact");
+        plan_choices(p, &text);
+        if (netplan(p)->tried > 1) str_add(&text, "\n");
         return text_end(messages_line(p, &self->net, &sent, &text), &text, out);
     }
     struct js *o = js_object();
@@ -177,6 +192,8 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
     js_put_i64(o, "message_bytes", sent.most);
     js_put_i64(o, "message_bytes_whole", sent.whole);
     js_put_bool(o, "exact", p->exact);
+    js_put_i64(o, "plans_compared", netplan(p)->tried);
+    put_choices(o, p);
     err e = js_text(o, &text, 2);
     js_free(o);
     return text_end(e, &text, out);

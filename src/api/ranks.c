@@ -74,7 +74,8 @@ err ranks_machine(const struct options *o, struct run_context *w) {
     NEW(w->ranks, 1);
     TRY(machine_ranks(w->machine, size, w->ranks));
     if (!even) machine_set_shares(w->ranks, share);
-    return comm_broadcast(w->comm, "machine", w->ranks, sizeof *w->ranks);
+    TRY(comm_broadcast(w->comm, "machine", w->ranks, (i64)machine_bytes(w->ranks)));
+    return machine_trim(&w->ranks);
 }
 
 /* ------------------------------------------------------------------ before the first step ----------------------------------- */

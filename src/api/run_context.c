@@ -12,6 +12,7 @@ static err fill(const struct options *o, bool joins, struct run_context *w) {
     if (joins) TRY(ranks_threads(o, w, &threads));
     TRY(machine_host(threads, w->machine));
     machine_measure(w->use.kern, w->machine);
+    TRY(machine_trim(&w->machine));
     w->use.machine = w->machine;
     if (joins) TRY(ranks_machine(o, w));
     TRY(wisdom_open(w->machine->cpu, &w->wisdom));

@@ -1,5 +1,6 @@
 /* place.c - runs a method by name, fixes the order that the simulator saw, and says what would fit where a model does not. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -33,6 +34,7 @@ const char *place_method_help(i32 index) {
 static err parse(const char *text, const struct place_method **out, u64 *seed) {
     const size_t n = strcspn(text, ":");
     const char *names[COUNT(METHODS)];
+    char fix[64];
     *seed = 0;
     *out = NULL;
     for (i32 i = 0; i < (i32)COUNT(METHODS); i++) {
@@ -41,13 +43,16 @@ static err parse(const char *text, const struct place_method **out, u64 *seed) {
     }
     if (!*out) {
         const i32 near = str_nearest(text, names, COUNT(METHODS));
-        return FAIL_AT(E103, NULL, near >= 0 ? names[near] : "best", "there is no placement method \"%s\"", text);
+        snprintf(fix, sizeof fix, "--place %s", near >= 0 ? names[near] : "best");
+        return FAIL_AT(E103, "--place", fix, "there is no placement method \"%s\"", text);
     }
     if (!text[n]) return 0;
     i64 number;
-    if (!(*out)->number) return FAIL_AT(E103, NULL, (*out)->name, "the placement method \"%s\" takes no number", (*out)->name);
+    snprintf(fix, sizeof fix, "--place %s", (*out)->name);
+    if (!(*out)->number) return FAIL_AT(E103, "--place", fix, "the placement method \"%s\" takes no number", (*out)->name);
     if (!str_to_i64(text + n + 1, strlen(text + n + 1), &number) || number < 0)
-        return FAIL_AT(E103, NULL, NULL, "\"%s\": the number behind the colon is a random seed, 0 or more", text);
+        return FAIL_AT(E103, "--place", "--place random:1", "\"%s\": the number behind the colon is a random seed, 0 or more",
+                       text);
     *seed = (u64)number;
     return 0;
 }
@@ -81,7 +86,7 @@ static err does_not_fit(struct problem *p, const struct placement *r) {
         return e;
     }
     const err failed =
-        FAIL_AT(E401, NULL, str_text(&fix), "%s: device %d (rank %d) needs %.1f MiB and has %.1f MiB, %.1f MiB too little",
+        FAIL_AT(E401, "--place", str_text(&fix), "%s: device %d (rank %d) needs %.1f MiB and has %.1f MiB, %.1f MiB too little",
                 r->method, d, p->m->device[d].rank, mib(r->peak[d]), mib(limit), mib(r->over_bytes));
     str_free(&fix);
     return failed;
@@ -165,8 +170,8 @@ static err run(struct problem *p, const char *text, struct placement *r) {
     str_print(t.name, sizeof t.name, "%s", text);
     TRY(m->run(p, seed, &t, &able));
     if (!able)
-        return FAIL_AT(E401, NULL, "best\nhybrid", "%s: %d tasks on %d devices are too many for this method", m->name, p->n,
-                       p->P);
+        return FAIL_AT(E401, "--place", "--place best   or   --place hybrid",
+                       "%s: %d tasks on %d devices are too many for this method", m->name, p->n, p->P);
     sim_trial(p, &t);
     TRY(placement_fill(p, t.device, sim_started(p), r));
     str_print(r->method, sizeof r->method, "%s", t.name);

@@ -10,31 +10,39 @@
 
 #include "base/mem.h"
 
-enum { EVERYONE = -1, WORDS = MACHINE_DEVICES / 64 };
+enum { EVERYONE = -1 };
 
 struct piece_of {
     i64 lo, hi;
     i32 writer; /* task, EVERYONE = all ranks had it before the step */
-    u64 has[WORDS];
 };
 
 struct ledger {
     const struct plan *p;
     struct piece_of *piece; /* pieces of the current buffer, in order, without gaps */
-    i32 n;
+    u64 *has;               /* [n][words] ranks that have a piece */
+    i32 n, words;           /* words: of a set of ranks */
     struct plan_message *out;
     u32 nout;
-    i64 cap, capout; /* of piece, of out */
+    i64 cap, caphas, capout; /* of piece, in words of has, of out */
     u32 buf;
     bool by_device; /* tasks that run everywhere count as those of their device */
-    u64 *runs;      /* [ntask][WORDS] ranks that run a task; NULL with by_device */
+    u64 *runs;      /* [ntask][words] ranks that run a task; NULL with by_device */
 };
 
 static i32 rank_of(const struct plan *p, i32 task) { return p->place[p->task[task].device].rank; }
 
+static u64 *has_of(const struct ledger *l, i32 piece) { return l->has + (size_t)piece * (size_t)l->words; }
+
+/* Inserts piece `at`, which the ranks have that have the one before it: it was a part of that. */
 static err insert(struct ledger *l, i32 at, struct piece_of v) {
+    const size_t set = (size_t)l->words * sizeof *l->has, rest = (size_t)(l->n - at);
     GROW(l->piece, l->n, l->cap);
-    memmove(l->piece + at + 1, l->piece + at, (size_t)(l->n - at) * sizeof *l->piece);
+    GROW(l->has, (i64)(l->n + 1) * l->words, l->caphas);
+    memmove(l->piece + at + 1, l->piece + at, rest * sizeof *l->piece);
+    memmove(has_of(l, at + 1), has_of(l, at), rest * set);
+    if (at > 0) memcpy(has_of(l, at), has_of(l, at - 1), set);
+    else memset(has_of(l, at), 0, set);
     l->piece[at] = v;
     l->n++;
     return 0;
@@ -54,8 +62,7 @@ static err split(struct ledger *l, i64 at) {
 
 static bool in_set(const u64 *set, i32 rank) { return set[rank / 64] >> (rank % 64) & 1; }
 static void put_in(u64 *set, i32 rank) { set[rank / 64] |= (u64)1 << (rank % 64); }
-static bool has(const struct piece_of *v, i32 rank) { return in_set(v->has, rank); }
-static void now_has(struct piece_of *v, i32 rank) { put_in(v->has, rank); }
+static i32 words_of(const struct plan *p) { return p->nrank / 64 + 1; }
 
 static bool writes_of(const struct plan *p, const struct task *t, const struct use *u) {
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++)
@@ -76,9 +83,9 @@ static void find_users(const struct plan *p, const struct task *t, u64 *set) {
 
 /* The set of ranks of each task. */
 static err find_runs(const struct plan *p, u64 **out) {
-    NEW(*out, (i64)WORDS * (p->ntask + 1));
+    NEW(*out, (i64)words_of(p) * (p->ntask + 1));
     for (u32 i = 0; i < p->ntask; i++) {
-        u64 *set = *out + (size_t)i * WORDS;
+        u64 *set = *out + (size_t)i * (size_t)words_of(p);
         for (i32 r = 0; r < p->nrank && p->task[i].everywhere == RUN_EVERYWHERE; r++) put_in(set, r);
         if (p->task[i].everywhere == RUN_ONCE) put_in(set, rank_of(p, (i32)i));
         if (p->task[i].everywhere == RUN_AT_USERS) find_users(p, &p->task[i], set);
@@ -90,12 +97,13 @@ err plan_runs(const struct plan *p, i32 rank, struct arena *a, bool **out) {
     u64 *runs;
     ARENA_NEW(a, *out, p->ntask + 1);
     TRY(find_runs(p, &runs));
-    for (u32 i = 0; i < p->ntask; i++) (*out)[i] = in_set(runs + (size_t)i * WORDS, rank);
+    for (u32 i = 0; i < p->ntask; i++) (*out)[i] = in_set(runs + (size_t)i * (size_t)words_of(p), rank);
     mem_free(runs);
     return 0;
 }
 
-static err send(struct ledger *l, struct piece_of *v, i32 rank, enum message_when when) {
+static err send(struct ledger *l, i32 piece, i32 rank, enum message_when when) {
+    const struct piece_of *v = &l->piece[piece];
     i64 end;
     GROW(l->out, l->nout, l->capout);
     l->out[l->nout++] = (struct plan_message){.buf = l->buf,
@@ -106,7 +114,7 @@ static err send(struct ledger *l, struct piece_of *v, i32 rank, enum message_whe
                                               .sparse = l->p->buf[l->buf].sparse && plan_table_at(l->p, v->lo, &end),
                                               .lo = v->lo,
                                               .hi = v->hi};
-    if (when == MESSAGE_STEP) now_has(v, rank);
+    if (when == MESSAGE_STEP) put_in(has_of(l, piece), rank);
     return 0;
 }
 
@@ -114,9 +122,9 @@ static err reads(struct ledger *l, i64 lo, i64 hi, i32 rank, enum message_when w
     TRY(split(l, lo));
     TRY(split(l, hi));
     for (i32 i = 0; i < l->n; i++) {
-        struct piece_of *v = &l->piece[i];
-        if (v->hi <= lo || v->lo >= hi || v->writer == EVERYONE || has(v, rank)) continue;
-        TRY(send(l, v, rank, when));
+        const struct piece_of *v = &l->piece[i];
+        if (v->hi <= lo || v->lo >= hi || v->writer == EVERYONE || in_set(has_of(l, i), rank)) continue;
+        TRY(send(l, i, rank, when));
     }
     return 0;
 }
@@ -126,7 +134,7 @@ static bool everyone(const struct ledger *l, i32 task) { return l->p->task[task]
 static err task_reads(struct ledger *l, const struct use *u, i32 task) {
     if (!everyone(l, task)) return reads(l, u->lo, u->hi, rank_of(l->p, task), MESSAGE_STEP);
     for (i32 r = 0; r < l->p->nrank; r++)
-        if (in_set(l->runs + (size_t)task * WORDS, r)) TRY(reads(l, u->lo, u->hi, r, MESSAGE_STEP));
+        if (in_set(l->runs + (size_t)task * (size_t)l->words, r)) TRY(reads(l, u->lo, u->hi, r, MESSAGE_STEP));
     return 0;
 }
 
@@ -136,9 +144,9 @@ static err writes(struct ledger *l, i64 lo, i64 hi, i32 task) {
     for (i32 i = 0; i < l->n; i++) {
         struct piece_of *v = &l->piece[i];
         if (v->hi <= lo || v->lo >= hi) continue;
-        memset(v->has, 0, sizeof v->has);
+        memset(has_of(l, i), 0, (size_t)l->words * sizeof *l->has);
         v->writer = everyone(l, task) ? EVERYONE : task;
-        now_has(v, rank_of(l->p, task));
+        put_in(has_of(l, i), rank_of(l->p, task));
     }
     return 0;
 }
@@ -208,7 +216,7 @@ static err derive(struct ledger *l) {
 }
 
 err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **out, u32 *n) {
-    struct ledger l = {.p = p};
+    struct ledger l = {.p = p, .words = words_of(p)};
     err e = derive(&l);
     *n = l.nout;
     if (e >= 0) {
@@ -219,6 +227,7 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
             memcpy(*out, l.out, l.nout * sizeof **out);
     }
     mem_free(l.piece);
+    mem_free(l.has);
     mem_free(l.out);
     mem_free(l.runs);
     return e;
@@ -238,7 +247,7 @@ static void add_share(struct plan_share *out, i32 *n, struct plan_share s) {
 }
 
 err plan_writers(const struct plan *p, u32 buf, struct arena *a, struct plan_share **out, i32 *n) {
-    struct ledger l = {.p = p, .by_device = true};
+    struct ledger l = {.p = p, .words = words_of(p), .by_device = true};
     *n = 0;
     err e = one_buffer(&l, buf);
     if (e >= 0) *out = arena_new(a, (size_t)(l.n + 1) * sizeof **out);
@@ -248,6 +257,7 @@ err plan_writers(const struct plan *p, u32 buf, struct arena *a, struct plan_sha
             *out, n,
             (struct plan_share){l.piece[i].lo, l.piece[i].hi, l.piece[i].writer == EVERYONE ? 0 : rank_of(p, l.piece[i].writer)});
     mem_free(l.piece);
+    mem_free(l.has);
     mem_free(l.out);
     return e;
 }

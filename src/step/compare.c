@@ -35,11 +35,18 @@ static err refused(const struct plan_request *q, const struct strategy *s, const
     return 0;
 }
 
+/* The row of a product; one that does not fit into the memory of a device says so. */
 static err applied(const struct plan_request *q, const char *parallel, f64 serial, struct str *out) {
     struct plan_request r = *q;
     struct plan *p;
     r.parallel = parallel;
-    TRY(plan_make(&r, &p));
+    const err e = plan_make(&r, &p);
+    if (e == -E601) {
+        str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", parallel, "-", "-", "-", "-", err_last()->text);
+        err_clear();
+        return str_ok(out);
+    }
+    TRY(e);
     row(p, serial, out);
     str_add(out, "\n");
     plan_free(p);

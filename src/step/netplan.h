@@ -61,6 +61,14 @@ struct step_buffers {
     u32 theta, derived, grad0, state0, marks0, norm, loss;
 };
 
+/* A plan that the search of `auto` has costed. */
+struct plan_choice {
+    char name[64];
+    f64 seconds; /* predicted */
+    i64 bytes;   /* of the fullest device */
+};
+enum { PLAN_CHOICES = 3 };
+
 /* The network's part of a plan: plan->client. */
 struct netplan {
     bool train;
@@ -76,6 +84,8 @@ struct netplan {
         i32 op, n; /* n DW tasks compute the weight gradient of the op; n = 0: its BWD task does */
     } parted;
     struct step_buffers at;
+    struct plan_choice choice[PLAN_CHOICES]; /* the best ones, this plan first, where `auto` searched */
+    i32 nchoice, tried;                      /* tried: plans that it costed */
     i64 store_bytes; /* the part of peak_bytes that a second plan of the same model shares: theta, derived, state */
 };
 static inline struct netplan *netplan(const struct plan *p) { return p->client; }
@@ -147,6 +157,8 @@ static inline bool task_zeroes_part(const struct plan *p, const struct task *t) 
 static inline bool task_is_chunk(const struct task *t, const struct net *n) {
     return task_walks(t) && t->op < n->nop && t->box.t1 - t->box.t0 < n->op[t->op].T;
 }
+/* "auto compared 9 plans by predicted time: data:4 3.1 ms (2.0 MiB a device), .."; nothing where there was no search. */
+void plan_choices(const struct plan *p, struct str *out);
 void plan_draw_text(const struct plan *p, i32 width, struct str *out);
 
 /* Parts of texts of plans, shared by the printer, the parser and tables. */

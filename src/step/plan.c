@@ -1,4 +1,4 @@
-/* plan.c - from an expression ("auto", "data:4", "data:2*unit:2") to a plan. */
+/* plan.c - from a product of cuts ("data:4", "data:2*unit:2") to a plan, or to the reason why it does not fit. */
 #include "step/netplan.h"
 
 #include <stdio.h>
@@ -7,8 +7,6 @@
 #include "base/mem.h"
 #include "step/planner.h"
 #include "step/strategy/strategy.h"
-
-enum { AUTO_TRIES = 64 };
 
 void plan_update_everywhere(struct plan *p) {
     netplan(p)->whole = true;
@@ -97,8 +95,7 @@ static err misfit(struct planner *p, const struct plan_request *q, const struct 
     return FAIL_AT(E401, "--parallel", fix, "%s does not fit: %s: %s", all, part, what);
 }
 
-/* A device whose part of the plan exceeds its memory; -1 = none. */
-static i32 overfull(const struct plan *g, const struct machine *m) {
+i32 plan_overfull(const struct plan *g, const struct machine *m) {
     for (i32 d = 0; d < g->ndevice; d++)
         if (m->device[d].memory > 0 && plan_device_bytes(g, (u32)d) > m->device[d].memory) return d;
     return -1;
@@ -119,7 +116,7 @@ static err roomier(struct planner *p, const struct plan_request *q, struct produ
             if (why) break;
             *cuts = p->product;
             TRY(build(p, &g));
-            *found = overfull(g, q->machine) < 0;
+            *found = plan_overfull(g, q->machine) < 0;
             plan_free(g);
         }
     return 0;
@@ -130,7 +127,7 @@ static err holds(struct planner *p, const struct plan_request *q, const struct p
     struct product fit = p->product;
     const struct plan_cut last = fit.cut[fit.n - 1];
     const bool several = fit.n > 1;
-    const i32 d = overfull(g, q->machine);
+    const i32 d = plan_overfull(g, q->machine);
     char part[PRODUCT_TEXT], fix[96], by[PRODUCT_TEXT];
     bool found;
     if (d < 0 || !last.s->counted) return 0; /* the engine rejects serial runs that are too large */
@@ -143,8 +140,7 @@ static err holds(struct planner *p, const struct plan_request *q, const struct p
                    (f64)q->machine->device[d].memory / 0x1p20);
 }
 
-/* Makes the plan of one product, or E401 with the reason of the cut. */
-static err make(const struct plan_request *q, const struct product *cuts, bool chosen, struct plan **out) {
+err planner_plan(const struct plan_request *q, const struct product *cuts, bool chosen, struct plan **out) {
     struct planner *p = mem_alloc(sizeof *p);
     const char *why;
     i32 cut;
@@ -159,102 +155,4 @@ static err make(const struct plan_request *q, const struct product *cuts, bool c
     }
     mem_free(p);
     return e;
-}
-
-/* ------------------------------------------------------------------ auto ---------------------------------------------------- */
-
-static err try_one(const struct plan_request *q, const struct product *cuts, struct plan **best) {
-    struct plan *p = NULL;
-    const err e = make(q, cuts, false, &p);
-    if (e == -E401) return 0;
-    TRY(e);
-    if (!*best || p->predicted < (*best)->predicted) {
-        plan_free(*best);
-        *best = p;
-    } else {
-        plan_free(p);
-    }
-    return 0;
-}
-
-static bool may_multiply(const struct strategy *s) { return s->exact && s->counted && s->cut && !s->slices; }
-
-/* Tries two cuts if there are more devices than micro-batches: the inner one takes all parts that have work and devices. */
-static err try_pairs(const struct plan_request *q, struct plan **best) {
-    const i32 most = imin(q->machine->ndevice, AUTO_TRIES), grain = plan_grain(q->B, q->grains);
-    if (most <= ceil_div(q->B, grain)) return 0;
-    for (i32 i = 0; i < strategy_count(); i++)
-        for (i32 k = i + 1; k < strategy_count(); k++)
-            for (i32 n = 2; may_multiply(strategy_at(i)) && may_multiply(strategy_at(k)) && 2 * n <= most; n++) {
-                const struct product pair = {.n = 2, .cut = {{strategy_at(i), n, 0}, {strategy_at(k), 0, 0}}};
-                TRY(try_one(q, &pair, best));
-            }
-    return 0;
-}
-
-/* The cheapest exact strategy by predicted cost; serial is tried first and so wins ties. A net with time slices always runs
- * them. */
-static err automatic(const struct plan_request *q, struct plan **out) {
-    err e = 0;
-    *out = NULL;
-    for (i32 i = 0; i < strategy_count() && e == 0; i++) {
-        const struct strategy *s = strategy_at(i);
-        struct product one = {.n = 1, .cut = {{.s = s}}};
-        if (q->slices > 1 ? !s->slices : !s->exact) continue;
-        if (!s->counted || s->slices) e = try_one(q, &one, out);
-        for (i32 n = 2; s->counted && !s->slices && n <= imin(q->machine->ndevice, AUTO_TRIES) && e == 0; n++) {
-            one.cut[0].wanted = n;
-            e = try_one(q, &one, out);
-        }
-    }
-    if (e == 0 && q->slices <= 1) e = try_pairs(q, out);
-    if (e == 0 && !*out) e = FAIL(E401, "no strategy fits this model and machine");
-    if (e < 0) {
-        plan_free(*out);
-        *out = NULL;
-    }
-    return e;
-}
-
-/* Sets the number of slices of the net in the product, whatever was requested; drops the cut `time` if the net has none. */
-static void any_slices(const struct plan_request *q, struct product *cuts) {
-    const i32 k = product_slices(cuts);
-    if (k < 0 || !q->any_slices) return;
-    if (q->slices > 1) cuts->cut[k].wanted = 0;
-    else product_drop(cuts, k);
-}
-
-static err make_placed(const struct plan_request *q, const struct product *cuts, struct plan **out) {
-    struct plan_request one = *q, with = *q;
-    struct product serial;
-    struct plan *costs;
-    one.place = NULL;
-    TRY(product_parse("serial", &serial));
-    TRY(make(&one, &serial, true, &costs));
-    with.serial = costs;
-    const err e = make(&with, cuts, true, out);
-    plan_free(costs);
-    return e;
-}
-
-/* A method of placement places a pipeline: `auto` means one. */
-static err for_place(const struct plan_request *q, struct product *cuts) {
-    char name[PRODUCT_TEXT], fix[128];
-    if (!q->place || !q->train) return 0;
-    if (cuts->n == 0) return product_parse("pipeline", cuts);
-    for (i32 i = 0; i < cuts->n; i++)
-        if (cuts->cut[i].s == strategy_find("pipeline")) return 0;
-    product_name(cuts, 0, name);
-    snprintf(fix, sizeof fix, "--parallel pipeline --place %.64s", q->place);
-    return FAIL_AT(E401, "--place", fix, "%s has no pipeline, whose layers --place puts on devices", name);
-}
-
-err plan_make(const struct plan_request *q, struct plan **out) {
-    struct product cuts;
-    *out = NULL;
-    TRY(product_parse(q->parallel, &cuts));
-    TRY(for_place(q, &cuts));
-    any_slices(q, &cuts);
-    if (q->place && q->train) return make_placed(q, &cuts, out);
-    return cuts.n > 0 ? make(q, &cuts, true, out) : automatic(q, out);
 }

@@ -90,6 +90,9 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
 /* plan.c: planner_init and planner_apply; *why as planner_apply returns it. */
 err planner_try(struct planner *p, const struct plan_request *q, const struct product *cuts, bool chosen, const char **why,
                 i32 *cut);
+/* plan.c: the plan of one product, or E401 with the reason of the cut. */
+err planner_plan(const struct plan_request *q, const struct product *cuts, bool chosen, struct plan **out);
+i32 plan_overfull(const struct plan *g, const struct machine *m); /* a device whose part exceeds its memory; -1 = none */
 const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The functions for strategy.cut. */
 err planner_cut_rows(struct planner *p, i32 n);     /* divides each piece into n pieces with devices of their own */

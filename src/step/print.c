@@ -158,3 +158,15 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     }
     str_add(out, ")\n");
 }
+
+void plan_choices(const struct plan *p, struct str *out) {
+    const struct netplan *of = netplan(p);
+    if (of->tried < 2) return;
+    str_addf(out, "auto compared %d plans by predicted time:", of->tried);
+    for (i32 k = 0; k < of->nchoice; k++) {
+        const struct plan_choice *c = &of->choice[k];
+        f64 v;
+        const char *unit = byte_unit(c->bytes, &v);
+        str_addf(out, "%s %s %.3f ms (%.1f %s a device)", k ? "," : "", c->name, 1e3 * c->seconds, v, unit);
+    }
+}

@@ -145,9 +145,9 @@ err machine_host(i32 threads, struct machine *out) {
     if (e < 0) return e;
     f64 quota = quota_cpus();
     if (quota < out->ncore) out->ncore = imax((i32)(quota + 0.999), 1);
-    if (threads < 0 || threads > MACHINE_DEVICES)
-        return FAIL_AT(E103, "--threads", "--threads 0   (all cores allowed)", "%d threads (0..%d)", threads, MACHINE_DEVICES);
-    i32 n = threads > 0 ? threads : imin(out->ncore, MACHINE_DEVICES);
+    if (threads < 0 || threads > MACHINE_THREADS)
+        return FAIL_AT(E103, "--threads", "--threads 0   (all cores allowed)", "%d threads (0..%d)", threads, MACHINE_THREADS);
+    i32 n = threads > 0 ? threads : imin(out->ncore, MACHINE_THREADS);
     i32 ncore = out->ncore;
     i64 l2 = out->cache_l2, l3 = out->cache_l3;
     char text[32];
@@ -206,7 +206,7 @@ static void from_bitmap(hwloc_const_bitmap_t b, struct cores *c) {
 }
 
 static void deal_out(hwloc_topology_t t, hwloc_bitmap_t all, i32 parts, i32 part, struct cores *out, bool *enough) {
-    static _Thread_local hwloc_cpuset_t set[MACHINE_DEVICES];
+    static _Thread_local hwloc_cpuset_t set[MACHINE_THREADS];
     hwloc_obj_t root = hwloc_get_root_obj(t);
     *enough = hwloc_topology_restrict(t, all, 0) == 0 && hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE) >= parts;
     if (*enough) *enough = hwloc_distrib(t, &root, 1, set, (unsigned)parts, INT_MAX, 0) == 0;
@@ -218,7 +218,7 @@ static void deal_out(hwloc_topology_t t, hwloc_bitmap_t all, i32 parts, i32 part
 err cores_cut(const struct cores *all, i32 parts, i32 part, struct cores *out, bool *enough) {
     hwloc_topology_t t;
     *enough = false;
-    if (parts < 1 || parts > MACHINE_DEVICES) return 0;
+    if (parts < 1 || parts > MACHINE_THREADS) return 0;
     if (hwloc_topology_init(&t) != 0) return FAIL(E1, "hwloc could not be started");
     hwloc_bitmap_t b = hwloc_bitmap_alloc();
     err e = b ? load(t) : FAIL(E601, "memory for the list of processors was refused");

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 /* Default rates of a device kind until it is measured. */
 static const struct kind {
     const char *name;
@@ -90,7 +92,7 @@ static err times(struct reader *r, i32 *n) {
     while (r->at[len] >= '0' && r->at[len] <= '9') len++;
     i64 v;
     if (len == 0 || len > 6 || !str_to_i64(r->at, len, &v) || v < 1 || v > MACHINE_DEVICES)
-        return bad(r, "a count from 1 to 1024 is wanted after '*'");
+        return bad(r, "a count from 1 to 16384 is wanted after '*'");
     r->at += len;
     *n = (i32)v;
     return 0;
@@ -102,7 +104,7 @@ static err add_devices(struct reader *r, struct machine *m, const char *name, i3
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strcmp(kinds[i].name, name) == 0) k = &kinds[i];
     if (!k) return bad(r, known_kinds);
-    if (m->ndevice + n > MACHINE_DEVICES) return bad(r, "more than 1024 devices");
+    if (m->ndevice + n > MACHINE_DEVICES) return bad(r, "more than 16384 devices");
     for (i32 i = 0; i < n; i++) {
         struct device *d = &m->device[m->ndevice++];
         *d = (struct device){.core = -1, .gflops = k->gflops, .gbytes = k->gbytes, .memory = k->memory, .share = 1, .weight = 1};
@@ -139,7 +141,7 @@ static err devices(struct reader *r, struct machine *m) {
     } while (*r->at == ',');
     if (*r->at != ')') return bad(r, "')' is wanted after the devices");
     i32 per = m->ndevice;
-    if ((i64)per * ranks > MACHINE_DEVICES) return bad(r, "more than 1024 devices");
+    if ((i64)per * ranks > MACHINE_DEVICES) return bad(r, "more than 16384 devices");
     r->at++;
     m->nrank = ranks;
     for (i32 k = 1; k < ranks; k++)
@@ -306,8 +308,15 @@ i32 machine_together(const struct machine *m) {
 void machine_device_name(const struct machine *m, i32 device, char out[DEVICE_NAME]) {
     const struct device *d = &m->device[device];
     i32 k = 0;
-    for (i32 i = 0; i < device; i++) k += m->device[i].rank == d->rank && strcmp(m->device[i].kind, d->kind) == 0;
+    for (i32 i = device - 1; i >= 0 && m->device[i].rank == d->rank; i--) k += strcmp(m->device[i].kind, d->kind) == 0;
     snprintf(out, DEVICE_NAME, "r%d.%s%d", d->rank, d->kind, k);
+}
+
+err machine_trim(struct machine **m) {
+    struct machine *trimmed = mem_realloc(*m, machine_bytes(*m));
+    if (!trimmed) return -E601;
+    *m = trimmed;
+    return 0;
 }
 
 err machine_ranks(const struct machine *one, i32 ranks, struct machine *out) {
@@ -315,7 +324,7 @@ err machine_ranks(const struct machine *one, i32 ranks, struct machine *out) {
     if ((i64)n * ranks > MACHINE_DEVICES)
         return FAIL_AT(E401, "--ranks", "fewer --ranks or --threads", "%d ranks of %d devices: at most %d devices are possible",
                        ranks, n, MACHINE_DEVICES);
-    *out = *one;
+    machine_copy(out, one);
     out->nrank = ranks;
     out->ndevice = n * ranks;
     out->ncore = one->ncore * ranks;

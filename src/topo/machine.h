@@ -4,9 +4,12 @@
 #ifndef STRETTO_TOPO_MACHINE_H
 #define STRETTO_TOPO_MACHINE_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include "base/str.h"
 
-enum { MACHINE_DEVICES = 1024 };
+enum { MACHINE_DEVICES = 16384, MACHINE_THREADS = 1024 }; /* THREADS: of this host */
 
 struct device {
     i32 rank;     /* rank that owns it */
@@ -26,8 +29,16 @@ struct machine {
     i32 nrank, ndevice, ncore;
     i64 memory, cache_l2, cache_l3;
     f64 link_gbytes, link_us; /* between ranks */
-    struct device device[MACHINE_DEVICES];
+    struct device device[MACHINE_DEVICES]; /* the rest of a megabyte is there for imaginary machines: copy with machine_copy */
 };
+
+static inline size_t machine_bytes(const struct machine *m) {
+    return offsetof(struct machine, device) + (size_t)m->ndevice * sizeof *m->device;
+}
+/* Copies the devices that there are. */
+static inline void machine_copy(struct machine *to, const struct machine *from) { memcpy(to, from, machine_bytes(from)); }
+/* Replaces a machine on the heap by one with room for its own devices alone.  E601. */
+err machine_trim(struct machine **m);
 
 /* This host: cores allowed (affinity, cgroup), caches, memory.  One device per worker thread; threads 0 = all cores allowed. */
 err machine_host(i32 threads, struct machine *out);

@@ -1,5 +1,5 @@
-/* t_random.c - products of two and three cuts drawn at random, on nets, batches, ranks and workers drawn at random: every one that
- * applies has the bits of the serial plan.
+/* t_random.c - products of two and three cuts, nets, batches, ranks and workers, all drawn at random: every product that applies
+ * has the bits of the serial plan.
  *
  * STRETTO_TEST_DRAWS=N draws N products, STRETTO_TEST_DRAW=K only number K, which a failure names. */
 #include "t.h"

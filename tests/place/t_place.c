@@ -229,7 +229,7 @@ TEST(bad_input_is_named) {
     struct place_machine m = machine_of(2, 0);
     struct placement *p;
     T_FAILS(place_run("hefd", &fan_graph, &m, NULL, &p), 103);
-    assert_string_equal(err_last()->fix, "heft");
+    assert_string_equal(err_last()->fix, "--place heft");
     T_FAILS(place_run("heft:3", &fan_graph, &m, NULL, &p), 103);
     T_FAILS(place_run("random:x", &fan_graph, &m, NULL, &p), 103);
     T_FAILS(place_run("random:-1", &fan_graph, &m, NULL, &p), 103);

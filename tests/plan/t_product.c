@@ -56,7 +56,7 @@ TEST(product_that_does_not_fit_names_its_part_and_the_nearest_that_does) {
         {"cpu*8", "data:2*", "a cut is missing after a *", "auto", 8},
         {"cpu*8", "*data:2", "a cut is missing before the first *", "auto", 8},
         {"cpu*8", "data:2**unit:2", "a cut is missing after a *", "auto", 8},
-        {"cpu*8", "data:2*unit:x", "\"unit:x\": a number of devices from 1 to 1024", "data:2*unit", 8},
+        {"cpu*8", "data:2*unit:x", "\"unit:x\": a number of devices from 1 to 16384", "data:2*unit", 8},
         {"cpu*8", "data:2*time:0", "\"time:0\": a number of time slices from 1 to 65536", "data:2*time", 8},
         {"cpu*8", "serial*data:2", "serial cannot be combined with a cut", "serial", 8},
         {"cpu*8", "data:2*auto", "auto cannot be combined with a cut", "auto", 8},

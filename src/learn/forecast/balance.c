@@ -36,7 +36,7 @@ err balance_new(struct fit *t) {
     if (policy_delay(use->policy) > 0 || t->job->use.plan_text || store_used(use)) return 0;
     NEW(b, 1);
     t->balance = b;
-    b->machine = *use->ranks;
+    machine_copy(&b->machine, use->ranks);
     b->looks = LOOKS;
     b->n = t->step.engine.plan->ndevice;
     snprintf(b->parallel, sizeof b->parallel, "%s", t->step.engine.plan->strategy);

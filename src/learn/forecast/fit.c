@@ -50,6 +50,16 @@ static void sent_note(const struct fit *t) {
     str_free(&text);
 }
 
+/* What `auto` chose among. */
+static err choices_note(const struct fit *t) {
+    struct str text = {0};
+    plan_choices(t->step.engine.plan, &text);
+    err e = str_ok(&text);
+    if (e >= 0 && text.len > 0) event_note(t->job->use.events, EVENT_DETAIL, "%s", text.s);
+    str_free(&text);
+    return e;
+}
+
 /* Copies the plan and the task spans of the last steps, for the report. */
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
@@ -64,6 +74,7 @@ static err keep_trace(struct fit *t) {
                    t->step.engine.plan->strategy, t->job->use.place ? " placed by " : "",
                    t->job->use.place ? t->job->use.place : "", t->step.engine.plan->B, 1e3 * f->step_predicted,
                    1e3 * f->step_measured);
+    TRY(choices_note(t));
     balance_end_note(t);
     sent_note(t);
     TRY(store_report(t));

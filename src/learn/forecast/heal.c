@@ -64,7 +64,7 @@ static err remove_dead(struct fit *t, const struct comm_loss *loss) {
     struct resources *use = &t->own.use;
     if (!t->left) {
         NEW(t->left, 1);
-        *t->left = *use->ranks;
+        machine_copy(t->left, use->ranks);
     }
     machine_without(t->left, loss->rank, loss->n);
     use->ranks = t->left->nrank > 1 ? t->left : NULL;

@@ -72,7 +72,7 @@ err hogwild_split(struct fit *t, struct resources *use) {
     t->hogwild = h;
     h->n = hogwild_workers(use);
     h->stops = use->store.stops;
-    h->machine = *use->machine;
+    machine_copy(&h->machine, use->machine);
     h->machine.ndevice = 1;
     NEW(h->worker, h->n);
     for (i32 w = 0; w < h->n; w++) TRY(pool_new(1, &h->worker[w].pool));
