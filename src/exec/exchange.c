@@ -69,7 +69,7 @@ static err add(struct exec *x, const struct plan_message *m, u32 number, const u
 /* Splits longer ranges; both sides count the parts alike. */
 static i64 step_of(const struct exec *x, const struct plan_message *m) {
     const struct pbuf *b = &x->plan->buf[m->buf];
-    return lmax(1, MOST_BYTES / (b->bytes / b->extent));
+    return lmax(1, MOST_BYTES / (b->bytes / b->extent / b->repeat * (m->t1 - m->t0)));
 }
 
 static err make_links(struct exec *x, const u32 *place) {

@@ -6,7 +6,7 @@
 /* Where the range of a message begins, in the memory of the step that is summed. */
 void *link_data(const struct exec *x, const struct plan_message *m) {
     const struct pbuf *b = &x->plan->buf[m->buf];
-    return (char *)x->mem[1][m->buf] + m->lo * (b->bytes / b->extent / b->repeat);
+    return (char *)x->mem[1][m->buf] + (m->t0 * b->extent + m->lo) * (b->bytes / b->extent / b->repeat);
 }
 
 bool link_touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing) {
@@ -14,7 +14,8 @@ bool link_touches(const struct exec *x, u32 task, const struct plan_message *m, 
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &x->plan->use[k];
         const bool writes = use_writes(u);
-        if (u->buf == m->buf && u->lo < m->hi && u->hi > m->lo && (writes || !writing)) return true;
+        if (u->buf == m->buf && (writes || !writing) && use_meets(u, &(struct use){.t0 = m->t0, .t1 = m->t1, .lo = m->lo, .hi = m->hi}))
+            return true;
     }
     return false;
 }

@@ -1,4 +1,5 @@
-/* exchange.c - derives messages: follows the tasks in order and records the last writer and the holders of every range.
+/* exchange.c - derives messages: follows the tasks in order and records the last writer and the holders of every range, of rows or
+ * elements and of steps.
  *
  *     grad.0   [ rank 0, has: 0 1 |      rank 1, has: 1      |  rank 0, has: 0 ]      a task of rank 2 that reads it all
  *                                                                                    makes three messages, and then has it
@@ -14,12 +15,13 @@ enum { EVERYONE = -1 };
 
 struct piece_of {
     i64 lo, hi;
+    i32 t0, t1;
     i32 writer; /* task, EVERYONE = all ranks had it before the step */
 };
 
 struct ledger {
     const struct plan *p;
-    struct piece_of *piece; /* pieces of the current buffer, in order, without gaps */
+    struct piece_of *piece; /* pieces of the current buffer, without gaps; in order where it has no steps */
     u64 *has;               /* [n][words] ranks that have a piece */
     i32 n, words;           /* words: of a set of ranks */
     struct plan_message *out;
@@ -48,16 +50,49 @@ static err insert(struct ledger *l, i32 at, struct piece_of v) {
     return 0;
 }
 
-/* A piece begins at `at`. */
+/* No piece goes on beyond element `at`, or step `at`. */
 static err split(struct ledger *l, i64 at) {
     for (i32 i = 0; i < l->n; i++) {
         if (l->piece[i].lo >= at || l->piece[i].hi <= at) continue;
         struct piece_of right = l->piece[i];
         right.lo = at;
         l->piece[i].hi = at;
-        return insert(l, i + 1, right);
+        TRY(insert(l, i + 1, right));
     }
     return 0;
+}
+
+static err split_steps(struct ledger *l, i32 at) {
+    for (i32 i = 0; i < l->n; i++) {
+        if (l->piece[i].t0 >= at || l->piece[i].t1 <= at) continue;
+        struct piece_of later = l->piece[i];
+        later.t0 = at;
+        l->piece[i].t1 = at;
+        TRY(insert(l, i + 1, later));
+    }
+    return 0;
+}
+
+/* A part of the current buffer; pieces lie inside of it or outside once it is cut out. */
+struct area {
+    i64 lo, hi;
+    i32 t0, t1;
+};
+
+static struct area area_of(const struct ledger *l, const struct use *u) {
+    const bool all = u->t1 == 0;
+    return (struct area){u->lo, u->hi, all ? 0 : u->t0, all ? l->p->buf[l->buf].repeat : u->t1};
+}
+
+static err cut_out(struct ledger *l, const struct area *a) {
+    TRY(split(l, a->lo));
+    TRY(split(l, a->hi));
+    TRY(split_steps(l, a->t0));
+    return split_steps(l, a->t1);
+}
+
+static bool is_inside(const struct piece_of *v, const struct area *a) {
+    return v->hi > a->lo && v->lo < a->hi && v->t1 > a->t0 && v->t0 < a->t1;
 }
 
 static bool in_set(const u64 *set, i32 rank) { return set[rank / 64] >> (rank % 64) & 1; }
@@ -112,18 +147,19 @@ static err send(struct ledger *l, i32 piece, i32 rank, enum message_when when) {
                                               .to = rank,
                                               .when = (u8)when,
                                               .sparse = l->p->buf[l->buf].sparse && plan_table_at(l->p, v->lo, &end),
+                                              .t0 = v->t0,
+                                              .t1 = v->t1,
                                               .lo = v->lo,
                                               .hi = v->hi};
     if (when == MESSAGE_STEP) put_in(has_of(l, piece), rank);
     return 0;
 }
 
-static err reads(struct ledger *l, i64 lo, i64 hi, i32 rank, enum message_when when) {
-    TRY(split(l, lo));
-    TRY(split(l, hi));
+static err reads(struct ledger *l, const struct area *a, i32 rank, enum message_when when) {
+    TRY(cut_out(l, a));
     for (i32 i = 0; i < l->n; i++) {
         const struct piece_of *v = &l->piece[i];
-        if (v->hi <= lo || v->lo >= hi || v->writer == EVERYONE || in_set(has_of(l, i), rank)) continue;
+        if (!is_inside(v, a) || v->writer == EVERYONE || in_set(has_of(l, i), rank)) continue;
         TRY(send(l, i, rank, when));
     }
     return 0;
@@ -132,18 +168,19 @@ static err reads(struct ledger *l, i64 lo, i64 hi, i32 rank, enum message_when w
 static bool everyone(const struct ledger *l, i32 task) { return l->p->task[task].everywhere && !l->by_device; }
 
 static err task_reads(struct ledger *l, const struct use *u, i32 task) {
-    if (!everyone(l, task)) return reads(l, u->lo, u->hi, rank_of(l->p, task), MESSAGE_STEP);
+    const struct area a = area_of(l, u);
+    if (!everyone(l, task)) return reads(l, &a, rank_of(l->p, task), MESSAGE_STEP);
     for (i32 r = 0; r < l->p->nrank; r++)
-        if (in_set(l->runs + (size_t)task * (size_t)l->words, r)) TRY(reads(l, u->lo, u->hi, r, MESSAGE_STEP));
+        if (in_set(l->runs + (size_t)task * (size_t)l->words, r)) TRY(reads(l, &a, r, MESSAGE_STEP));
     return 0;
 }
 
-static err writes(struct ledger *l, i64 lo, i64 hi, i32 task) {
-    TRY(split(l, lo));
-    TRY(split(l, hi));
+static err writes(struct ledger *l, const struct use *u, i32 task) {
+    const struct area a = area_of(l, u);
+    TRY(cut_out(l, &a));
     for (i32 i = 0; i < l->n; i++) {
         struct piece_of *v = &l->piece[i];
-        if (v->hi <= lo || v->lo >= hi) continue;
+        if (!is_inside(v, &a)) continue;
         memset(has_of(l, i), 0, (size_t)l->words * sizeof *l->has);
         v->writer = everyone(l, task) ? EVERYONE : task;
         put_in(has_of(l, i), rank_of(l->p, task));
@@ -156,7 +193,8 @@ static err go_to_readers(struct ledger *l, const struct pbuf *b) {
     for (u32 i = 0; i < l->p->ntask; i++)
         for (u32 k = l->p->task[i].use0; k < l->p->task[i].use0 + l->p->task[i].nuse; k++)
             if (l->p->use[k].buf == l->buf && l->p->use[k].mode == USE_R) TRY(task_reads(l, &l->p->use[k], (i32)i));
-    for (i32 r = 0; r < l->p->nrank; r++) TRY(reads(l, 0, b->extent, r, MESSAGE_SETTLE));
+    const struct area all = {0, b->extent, 0, b->repeat};
+    for (i32 r = 0; r < l->p->nrank; r++) TRY(reads(l, &all, r, MESSAGE_SETTLE));
     return 0;
 }
 
@@ -164,7 +202,8 @@ static err go_to_starters(struct ledger *l, const struct pbuf *b) {
     for (u32 i = 0; i < l->p->ntask; i++)
         for (u32 k = l->p->task[i].use0; k < l->p->task[i].use0 + l->p->task[i].nuse; k++) {
             const struct use *u = &l->p->use[k];
-            if (u->buf == l->buf && u->mode == USE_W) TRY(reads(l, u->lo, u->hi, rank_of(l->p, (i32)i), b->when));
+            const struct area a = area_of(l, u);
+            if (u->buf == l->buf && u->mode == USE_W) TRY(reads(l, &a, rank_of(l->p, (i32)i), b->when));
         }
     return 0;
 }
@@ -173,8 +212,9 @@ static err go_to_starters(struct ledger *l, const struct pbuf *b) {
 static err go_home(struct ledger *l, const struct pbuf *b) {
     if (b->home == HOME_READERS && !l->by_device) return go_to_readers(l, b);
     if (b->home == HOME_STARTERS && !l->by_device) return go_to_starters(l, b);
-    if (b->home >= 0) return reads(l, 0, b->extent, b->home, b->when);
-    for (i32 r = 0; r < l->p->nrank && b->home == HOME_ALL; r++) TRY(reads(l, 0, b->extent, r, b->when));
+    const struct area all = {0, b->extent, 0, b->repeat};
+    if (b->home >= 0) return reads(l, &all, b->home, b->when);
+    for (i32 r = 0; r < l->p->nrank && b->home == HOME_ALL; r++) TRY(reads(l, &all, r, b->when));
     return 0;
 }
 
@@ -182,7 +222,7 @@ static err one_buffer(struct ledger *l, u32 buf) {
     const struct plan *p = l->p;
     l->n = 0;
     l->buf = buf;
-    TRY(insert(l, 0, (struct piece_of){.lo = 0, .hi = p->buf[buf].extent, .writer = EVERYONE}));
+    TRY(insert(l, 0, (struct piece_of){.hi = p->buf[buf].extent, .t1 = p->buf[buf].repeat, .writer = EVERYONE}));
     for (i32 k = 0; k < p->ntable && p->buf[buf].sparse; k++) {
         TRY(split(l, p->table[k].lo));
         TRY(split(l, p->table[k].hi));
@@ -193,7 +233,7 @@ static err one_buffer(struct ledger *l, u32 buf) {
             const struct use *u = &p->use[k];
             if (u->buf != buf) continue;
             if (u->mode != USE_W) TRY(task_reads(l, u, (i32)i));
-            if (use_writes(u)) TRY(writes(l, u->lo, u->hi, (i32)i));
+            if (use_writes(u)) TRY(writes(l, u, (i32)i));
         }
     }
     return go_home(l, &p->buf[buf]);
@@ -205,7 +245,8 @@ static int by_writer(const void *a, const void *b) {
     if (x->to != y->to) return x->to < y->to ? -1 : 1;
     if (x->buf != y->buf) return x->buf < y->buf ? -1 : 1;
     if (x->when != y->when) return x->when < y->when ? -1 : 1;
-    return x->lo < y->lo ? -1 : x->lo > y->lo;
+    if (x->lo != y->lo) return x->lo < y->lo ? -1 : 1;
+    return x->t0 < y->t0 ? -1 : x->t0 > y->t0;
 }
 
 static err derive(struct ledger *l) {
@@ -235,7 +276,7 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
 
 i64 plan_message_bytes(const struct plan *p, const struct plan_message *m) {
     const struct pbuf *b = &p->buf[m->buf];
-    return b->bytes / b->extent * (m->hi - m->lo); /* all repeats */
+    return b->bytes / b->extent / b->repeat * (m->hi - m->lo) * (m->t1 - m->t0);
 }
 
 /* The piece after the last of `out` when it is the same rank's, else a new one. */

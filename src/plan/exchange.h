@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-/* The range [lo,hi) of a buffer goes from the rank that wrote it last, in task `after`, to one that reads it or is its home.
+/* The range [lo,hi) of a buffer, of its steps [t0,t1), goes from the rank that wrote it last, in task `after`, to one that reads it or is its home.
  * Where `after` is of a team, the message waits for all members.  sparse: it is sent as sparse rows; the message holds their
  * number. */
 struct plan_message {
@@ -12,6 +12,7 @@ struct plan_message {
     i32 from, to;
     u8 when; /* enum message_when */
     bool sparse;
+    i32 t0, t1; /* of repeat steps; 0 of 1 where the buffer has no steps */
     i64 lo, hi;
 };
 

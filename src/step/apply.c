@@ -223,6 +223,17 @@ static void cut_boxes(struct planner *p) {
     p->nrow = n;
 }
 
+/* Do devices that divide the layers of a piece belong to several ranks? */
+static bool crosses_ranks(const struct planner *p) {
+    bool any = false;
+    for (i32 i = 0; i < p->npiece; i++)
+        for (i32 j = 1; j < p->layers.n; j++) {
+            const i32 rank = p->machine->device[planner_device(p, &p->piece[i], 0, j)].rank;
+            any = any || rank != piece_rank(p, &p->piece[i]);
+        }
+    return any;
+}
+
 static void share_theta(struct planner *p) {
     u16 seen[MACHINE_DEVICES] = {0}; /* of each stage */
     p->nsharer = 0;
@@ -278,6 +289,7 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     take_devices(p, t);
     if (p->ndevice < t.all) return planner_why(p, "%d of %lld devices are in complete groups", p->ndevice, (long long)t.all);
     cut_boxes(p);
+    if (p->layers.n > 1 && !p->staged && crosses_ranks(p)) wave_stages(p);
     share_theta(p);
     if (cuts->n == 1 && n > 1) p->product.cut[0].n = p->nrow; /* devices of weight 0 have no part */
     return ranks_have_rows(p);

@@ -81,8 +81,7 @@ static bool choose(const struct order *o, i32 *seg, i32 *back, f64 *at) {
     return *seg >= 0;
 }
 
-/* Zeroes the gradients of ops [l0,l1), from one run of ops to the next without gaps, for the rows of c. */
-static err zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j) {
+err pipeline_zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j) {
     const struct net *n = p->net;
     struct task t = {.kind = TASK_ZERO, .device = planner_device(p, c, p->team.n - 1, j), .box = c->box};
     t.lo = l0 == 0 ? 0 : n->op[l0].theta0;
@@ -107,7 +106,7 @@ static err run(const struct order *o, struct segment *s, i32 back) {
     const i32 m = back ? s->bwd : s->fwd;
     c.box.b0 = o->rows[m].b0;
     c.box.b1 = o->rows[m].b1;
-    if (back && m == 0) TRY(zero(p, o->c, s->l0, s->l1, s->stage));
+    if (back && m == 0) TRY(pipeline_zero(p, o->c, s->l0, s->l1, s->stage));
     return node_tasks(p, &c, s->l0, s->l1, s->stage, back);
 }
 
@@ -153,7 +152,7 @@ static err run_node(struct planner *p, const struct piece *of, const struct plac
     struct piece c = *of;
     c.box.b0 = at->rows[m].b0;
     c.box.b1 = at->rows[m].b1;
-    if (node >= cells) TRY(zero(p, &c, l0, l1, j));
+    if (node >= cells) TRY(pipeline_zero(p, &c, l0, l1, j));
     return node_tasks(p, &c, l0, l1, j, node >= cells);
 }
 

@@ -57,7 +57,7 @@ struct planner {
     i32 npiece, nrow;            /* pieces; parts of the rows */
     struct axis_of team;         /* n > 1: n devices of a group divide the hidden units of layers that support it */
     struct axis_of layers;       /* n > 1: n devices of a group run different layers */
-    bool staged;                 /* each of them has ops of its own (pipeline), with their weights: */
+    bool staged;                 /* each of them has ops of its own, with their weights: */
     u16 stage[NET_OPS];          /* index along `layers` of the device that runs an op; placed: its unit */
     struct pipeline_units unit;  /* of a pipeline */
     struct placed *placed;       /* [npiece] a method of placement chose devices; NULL = stages of consecutive ops */
@@ -130,6 +130,7 @@ i32 net_rank(const struct net *n);    /* rank of the correction of initial state
 /* wave.c.  A wave is a run of consecutive ops that can compute chunks of steps, each on a device of its own. */
 i32 wave_width(const struct net *n);                   /* recurrent ops of the widest wave; 0 or 1: there is no wave */
 i32 wave_chunks(const struct planner *p, i32 devices); /* number of chunks with the least predicted time on n devices */
+void wave_stages(struct planner *p);                   /* devices of ops, with their weights, where they are of several ranks */
 err wave_tasks(struct planner *p);                     /* all FWD, ZERO and BWD tasks of a step */
 
 /* stages.c, pipeline.c */
@@ -137,6 +138,8 @@ f64 pipeline_work(const struct net *n, i32 l, i32 rows); /* of op l in both dire
 void pipeline_units(const struct net *n, i32 rows, struct pipeline_units *out);
 err pipeline_stages(struct planner *p);     /* sets p->unit, and p->stage of each op, for p->layers.n stages */
 err pipeline_tasks(struct planner *p);      /* all FWD, ZERO and BWD tasks of a step */
+/* Zeroes the gradients of ops [l0,l1), up to those of the next op without gaps, for the rows of c, on device j along the layers. */
+err pipeline_zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j);
 err pipeline_placed(struct planner *p);     /* the same, for nodes that placed_find has put on devices */
 /* The rows of each micro-batch of a piece; returns their number. rows: [ngrain] */
 i32 pipeline_rows(const struct planner *p, const struct piece *c, struct slice *rows);

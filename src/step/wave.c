@@ -6,7 +6,8 @@
  *
  * A wave is a run of ops that follow each other and can be walked in parts of their steps (layer.steps), with two that have
  * a state or more.  The two directions of a layer are a wave too, both at the same chunk.  Every chunk has all rows of its piece,
- * and chunks of an op are done in order: the bits are those of `serial`.  Layer wavefront: Appleyard, Kocisky, Blunsom, arXiv
+ * and chunks of an op are done in order: the bits are those of `serial`.  On several ranks chunks of activations and of their
+ * gradients are messages, and a rank has the weights of its own layers.  Layer wavefront: Appleyard, Kocisky, Blunsom, arXiv
  * 1604.01946. */
 #include <math.h>
 
@@ -135,11 +136,31 @@ static err backward(struct planner *p, const struct piece *c) {
     return 0;
 }
 
+/* Between ranks each device has the weights of its own ops, as in a pipeline. */
+void wave_stages(struct planner *p) {
+    struct wave w;
+    p->staged = true;
+    for (i32 l = 0; l < p->net->nop; l = rolls(&w) ? w.l1 : l + 1) {
+        wave_of(p->net, l, &w);
+        p->stage[l] = 0;
+        for (i32 k = w.l0; rolls(&w) && k < w.l1; k++) p->stage[k] = (u16)(w.nth[k] % p->layers.n);
+    }
+}
+
+/* Each device zeroes the gradients of its own ops. */
+static err zero_stages(struct planner *p, const struct piece *c) {
+    for (i32 l = 0, end; l < p->net->nop; l = end) {
+        for (end = l + 1; end < p->net->nop && p->stage[end] == p->stage[l];) end++;
+        TRY(pipeline_zero(p, c, l, end, p->stage[l]));
+    }
+    return 0;
+}
+
 err wave_tasks(struct planner *p) {
     p->chunks = imax(1, wave_chunks(p, p->layers.n));
     for (i32 i = 0; i < p->npiece; i++) TRY(forward(p, &p->piece[i]));
     for (i32 i = 0; p->q->train && i < p->npiece; i++) {
-        TRY(planner_zero(p, &p->piece[i]));
+        TRY(p->staged ? zero_stages(p, &p->piece[i]) : planner_zero(p, &p->piece[i]));
         TRY(backward(p, &p->piece[i]));
     }
     return 0;

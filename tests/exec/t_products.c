@@ -83,12 +83,18 @@ TEST(products_on_ranks) {
                  {"host*2(cpu*4) gflops=0.001", "data:4*unit:2", 2, 4},
                  {"host*2(cpu*4) gflops=0.001", "data:2*wave:2*unit:2", 2, 2},
                  {"host*4(cpu*2) gflops=0.001", "data:3*wave:2", 4, 2},
-                 {"host*2(cpu*2) gflops=0.001", "unit:2", 2, 2}};
-    real_stack(&net, CELL_LSTM, 3, 21, 41, false);
-    const struct rig *s = serial(13);
-    for (size_t i = 0; i < (t_few() ? 2 : COUNT(cases)); i++) {
-        const struct rig like = {.machine = cases[i].machine, .parallel = cases[i].parallel, .threads = cases[i].threads};
-        rig_on_ranks(s, &like, cases[i].ranks);
+                 {"host*2(cpu*2) gflops=0.001", "unit:2", 2, 2},
+                 /* chunks of time and layers on ranks: the steps of activations are messages */
+                 {"host*2(cpu) gflops=0.001", "wave:2", 2, 1}, {"host*3(cpu) gflops=0.001", "wave:3", 3, 1},
+                 {"host*4(cpu) gflops=0.001", "data:2*wave:2", 4, 1}, {"host*4(cpu) gflops=0.001", "wave:2*data:2", 4, 1},
+                 {"host*2(cpu*2) gflops=0.001", "wave:2*unit:2", 2, 2}, {"host*2(cpu*2) gflops=0.001", "wave:3", 2, 2}};
+    for (i32 kind = 0; kind < (t_few() ? 1 : 3); kind++) { /* the last one keeps every second gradient for the next step */
+        real_stack(&net, (enum cell_kind)(kind % 2), 3, 21, 41, kind == 1);
+        const struct rig *s = serial_of(13, kind == 2);
+        for (size_t i = 0; i < COUNT(cases); i += t_few() ? 5 : 1) {
+            const struct rig like = {.machine = cases[i].machine, .parallel = cases[i].parallel, .threads = cases[i].threads};
+            rig_on_ranks(s, &like, cases[i].ranks);
+        }
     }
 }
 

@@ -203,7 +203,6 @@ TEST(wave_is_refused_where_there_is_none) {
         {"cpu*2", "wavefront:3", "the machine has 2", 3, 100},
         {"cpu*4", "wavefront:3", "at most 2 devices have work", 2, 100},
         {"cpu*2", "wavefront", "too short to be divided", 2, 6},
-        {"host*2(cpu*1)", "wavefront", "no two devices share memory", 2, 100},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct plan *p;

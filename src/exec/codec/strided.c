@@ -18,19 +18,20 @@ struct runs {
 static struct runs runs_of(const struct coded *c) {
     const struct pbuf *b = &c->plan->buf[c->m->buf];
     const size_t unit = (size_t)(b->bytes / b->extent / b->repeat);
-    return (struct runs){unit * (size_t)(c->m->hi - c->m->lo), unit * (size_t)b->extent, unit * (size_t)c->m->lo};
+    const size_t step = unit * (size_t)b->extent;
+    return (struct runs){unit * (size_t)(c->m->hi - c->m->lo), step, step * (size_t)c->m->t0 + unit * (size_t)c->m->lo};
 }
 
 static u32 encode(const struct coded *c, unsigned char *out) {
     const struct runs r = runs_of(c);
-    const i32 n = c->plan->buf[c->m->buf].repeat;
+    const i32 n = c->m->t1 - c->m->t0;
     for (i32 t = 0; t < n; t++) memcpy(out + (size_t)t * r.run, c->data + r.first + (size_t)t * r.step, r.run);
     return (u32)((size_t)n * r.run);
 }
 
 static bool decode(const struct coded *c, const unsigned char *in, u32 bytes) {
     const struct runs r = runs_of(c);
-    const i32 n = c->plan->buf[c->m->buf].repeat;
+    const i32 n = c->m->t1 - c->m->t0;
     if (bytes != (size_t)n * r.run) return false;
     for (i32 t = 0; t < n; t++) memcpy(c->data + r.first + (size_t)t * r.step, in + (size_t)t * r.run, r.run);
     return true;

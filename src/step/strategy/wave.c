@@ -8,7 +8,8 @@
 #include "step/strategy/strategy.h"
 
 static i32 most(struct planner *p, i32 n) {
-    const i32 width = wave_width(p->net), devices = n ? n : imin(machine_together(p->machine), width);
+    const i32 together = machine_together(p->machine), near = together > 1 ? together : p->machine->ndevice;
+    const i32 width = wave_width(p->net), devices = n ? n : imin(near, width);
     if (p->sliced) {
         planner_why(p, "time slices converge layer by layer, so layers cannot run at the same time");
         return 0;
@@ -33,10 +34,9 @@ static i32 most(struct planner *p, i32 n) {
 const struct strategy strategy_wave = {
     .name = "wave",
     .alias = "wavefront",
-    .help = "pipeline over layers and chunks of time, in one process",
+    .help = "pipeline over layers and chunks of time",
     .exact = true,
     .counted = true,
-    .together = true,
     .most = most,
     .cut = planner_share_layers,
     .tasks = wave_tasks,
