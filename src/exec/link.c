@@ -14,8 +14,8 @@ bool link_touches(const struct exec *x, u32 task, const struct plan_message *m, 
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &x->plan->use[k];
         const bool writes = use_writes(u);
-        if (u->buf == m->buf && (writes || !writing) && use_meets(u, &(struct use){.t0 = m->t0, .t1 = m->t1, .lo = m->lo, .hi = m->hi}))
-            return true;
+        const struct use all = {.t0 = m->t0, .t1 = m->t1, .lo = m->lo, .hi = m->hi};
+        if (u->buf == m->buf && (writes || !writing) && use_meets(u, &all)) return true;
     }
     return false;
 }

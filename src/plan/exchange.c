@@ -1,5 +1,5 @@
-/* exchange.c - derives messages: follows the tasks in order and records the last writer and the holders of every range, of rows or
- * elements and of steps.
+/* exchange.c - derives messages: follows the tasks in order and records the last writer and the holders of every range, of rows
+ * or elements and of steps.
  *
  *     grad.0   [ rank 0, has: 0 1 |      rank 1, has: 1      |  rank 0, has: 0 ]      a task of rank 2 that reads it all
  *                                                                                    makes three messages, and then has it

@@ -4,9 +4,9 @@
 
 #include "plan/plan.h"
 
-/* The range [lo,hi) of a buffer, of its steps [t0,t1), goes from the rank that wrote it last, in task `after`, to one that reads it or is its home.
- * Where `after` is of a team, the message waits for all members.  sparse: it is sent as sparse rows; the message holds their
- * number. */
+/* The range [lo,hi) of a buffer, of its steps [t0,t1), goes from the rank that wrote it last, in task `after`, to one that reads
+ * it or is its home.  Where `after` is of a team, the message waits for all members.  sparse: it is sent as sparse rows; the
+ * message holds their number. */
 struct plan_message {
     u32 buf, after;
     i32 from, to;

@@ -289,7 +289,8 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     take_devices(p, t);
     if (p->ndevice < t.all) return planner_why(p, "%d of %lld devices are in complete groups", p->ndevice, (long long)t.all);
     cut_boxes(p);
-    if (p->layers.n > 1 && !p->staged && crosses_ranks(p)) wave_stages(p);
+    for (i32 i = 0; i < cuts->n && crosses_ranks(p); i++)
+        if (cuts->cut[i].s->stages && p->product.cut[i].n > 1) cuts->cut[i].s->stages(p);
     share_theta(p);
     if (cuts->n == 1 && n > 1) p->product.cut[0].n = p->nrow; /* devices of weight 0 have no part */
     return ranks_have_rows(p);

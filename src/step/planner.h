@@ -138,7 +138,7 @@ f64 pipeline_work(const struct net *n, i32 l, i32 rows); /* of op l in both dire
 void pipeline_units(const struct net *n, i32 rows, struct pipeline_units *out);
 err pipeline_stages(struct planner *p);     /* sets p->unit, and p->stage of each op, for p->layers.n stages */
 err pipeline_tasks(struct planner *p);      /* all FWD, ZERO and BWD tasks of a step */
-/* Zeroes the gradients of ops [l0,l1), up to those of the next op without gaps, for the rows of c, on device j along the layers. */
+/* Zeroes gradients of ops [l0,l1), up to those of the next op, for the rows of c, on device j along the layers. */
 err pipeline_zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j);
 err pipeline_placed(struct planner *p);     /* the same, for nodes that placed_find has put on devices */
 /* The rows of each micro-batch of a piece; returns their number. rows: [ngrain] */

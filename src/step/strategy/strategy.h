@@ -24,6 +24,8 @@ struct strategy {
      * planner_why says why.  0 = this net cannot be cut this way. */
     i32 (*most)(struct planner *p, i32 n);
     err (*cut)(struct planner *p, i32 n); /* planner_cut_rows, planner_share_units, ..; NULL = no cut: stands alone */
+    /* Gives each op to one device along the layers, with its weights, where these are of several ranks; NULL = never. */
+    void (*stages)(struct planner *p);
     err (*tasks)(struct planner *p);      /* all FWD, ZERO and BWD tasks in an order of its own; NULL = piece by piece */
 };
 

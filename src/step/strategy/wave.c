@@ -39,5 +39,6 @@ const struct strategy strategy_wave = {
     .counted = true,
     .most = most,
     .cut = planner_share_layers,
+    .stages = wave_stages,
     .tasks = wave_tasks,
 };
