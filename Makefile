@@ -17,6 +17,7 @@
 #   make instructions                  instructions of whole trainings against bench/results/step-instructions.tsv
 #   make bench-ranks                   steps on several ranks, beside DDP: bench/results/ranks.md
 #   make bench-pipeline                input, computing, messages one after another or at once: bench/results/pipeline.md
+#   make bench-stages                  pipelines of layers: waiting, beside PyTorch, memory of a rank: bench/results/stages.md
 #   make bench-codecs                  wire codecs: GB/s and bytes saved, printed
 #   make bench-stores                  stores and codecs: speed, loss, bytes, kills: bench/results/stores.md; BENCH="--part local"
 #   make bench-placement               placement methods in the simulator, against random and exact: bench/results/placement.md
@@ -126,6 +127,11 @@ bench-pipeline: release
 	cmake --build build/release -j $(J) --target bench_pipeline
 	bench/pipeline/run.py build/release $(BENCH)
 
+# Layers in stages, beside torch.distributed.pipelining, a quarter of an hour; BENCH="--realtime --turns 3 --part memory".
+bench-stages: release
+	bench/peers.sh
+	bench/stages/run.py build/release $(BENCH)
+
 # Wire codecs on one core; CODECS="sign topk:0.001" for some. bench/results/codecs.md holds a run.
 bench-codecs: release
 	cmake --build build/release -j $(J) --target bench_codec
@@ -164,4 +170,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-codecs bench-stores bench-placement twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement twin shake bits instructions soak ladder ladder-baseline install docs clean
