@@ -2,8 +2,8 @@
 
     peer.py gpipe|1f1b STEPS B T I LAYERS H HORIZON MICRO PORT       prints the median milliseconds of a step
 
-Stage 0 has the first half of the layers, stage 1 the rest and the head on the last time step.  Tensors are [T][B][F], cut along B.
-Denormals are flushed, Adam is fused, as in bench/ranks/ddp.py.
+Stage 0 has the first half of the layers, stage 1 the rest and the head on the last time step.  Tensors are [T][B][F], cut
+along B.  Denormals are flushed, Adam is fused, as in bench/ranks/ddp.py.
 """
 import os
 import statistics

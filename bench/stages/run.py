@@ -5,8 +5,8 @@ bubble  how long two stages wait for each other, from traces and step times, aga
 peer    a training step beside torch.distributed.pipelining over Gloo (peer.py), same network, stages and micro-batches
 memory  peak resident memory of each rank of `pipeline:4` against one rank that has the whole network
 
-Implementations are interleaved; a value is the median of the turns.  Writes bench/results/stages.md; with --part the other parts of
-the page stay as they are.
+Implementations are interleaved; a value is the median of the turns.  Writes bench/results/stages.md; with --part the other parts
+of the page stay as they are.
 """
 import argparse
 import collections
@@ -114,14 +114,16 @@ def bubble_part(args, data):
         report(args, "bubble, turn %d" % (turn + 1))
     one = statistics.median(got.pop("alone"))
     return [
-        made(args, "bubble") + " `pipeline:2` with M = %d micro-batches: LSTM of %d layers of %d units, T = %d, B = %d. The first layer has "
-        "as many inputs as the others (`--segment`), but it computes no gradient of them: stage 0 is about 5 %% shorter. One thread takes "
-        "%.1f ms for a step of the same micro-batches (`pipeline:1`)." % (MICRO, DEEP["layers"], DEEP["hidden"], T, BATCH, one), "",
-        "*By step times*: 1 - one thread / (2 x step); it includes copies of weights, merges and the update. *By trace*: share of the "
-        "time from the first forward to the last backward task in which a thread runs neither, for stage 0 and stage 1; a trace has "
-        "the threads of one rank. *Of these stages*: the least for two stages of the traced lengths. *Step / ideal*: the ideal is half "
-        "of one thread / (1 - (P - 1) / (M + P - 1)); the bar is 1.05.", "",
-        "| stages on | order | step, ms | idle by step times, % | idle by trace, % | of these stages, % | (P - 1) / (M + P - 1), % | step / ideal |",
+        made(args, "bubble") + " `pipeline:2` with M = %d micro-batches: LSTM of %d layers of %d units, T = %d, B = %d. The "
+        "first layer has as many inputs as the others (`--segment`), but it computes no gradient of them: stage 0 is about 5 %% "
+        "shorter. One thread takes %.1f ms for a step of the same micro-batches (`pipeline:1`)."
+        % (MICRO, DEEP["layers"], DEEP["hidden"], T, BATCH, one), "",
+        "*By step times*: 1 - one thread / (2 x step); it includes copies of weights, merges and the update. *By trace*: share "
+        "of the time from the first forward to the last backward task in which a thread runs neither, for stage 0 and stage 1; a "
+        "trace has the threads of one rank. *Of these stages*: the least for two stages of the traced lengths. *Step / ideal*: "
+        "the ideal is half of one thread / (1 - (P - 1) / (M + P - 1)); the bar is 1.05.", "",
+        "| stages on | order | step, ms | idle by step times, % | idle by trace, % | of these stages, % | "
+        "(P - 1) / (M + P - 1), % | step / ideal |",
         "|" + " --- |" * 8, *(bubble_row(*key, one, runs) for key, runs in got.items())]
 
 
@@ -152,7 +154,8 @@ def peer_turn(args, data, shape, got):
 
 def peer_row(shape, got):
     ms = {name: statistics.median(v) for name, v in got.items()}
-    ratios = ["%.2f" % statistics.median(min(g, f) / o for g, f, o in zip(got["gpipe"], got["1f1b"], got[way])) if way in got else "-"
+    best = [min(pair) for pair in zip(got["gpipe"], got["1f1b"])]
+    ratios = ["%.2f" % statistics.median(b / o for b, o in zip(best, got[way])) if way in got else "-"
               for way in ("2 ranks", "2 ranks, Open MPI")]
     cells = ["%.1f" % ms[name] if name in ms else "-" for name in ("2 ranks", "2 ranks, Open MPI", "gpipe", "1f1b")]
     return "| %d, %d | %s |" % (*shape[:2], " | ".join([*cells, *ratios]))
@@ -166,16 +169,18 @@ def peer_part(args, data):
         got = collections.defaultdict(list)
         for turn in range(args.turns):
             peer_turn(args, data, shape, got)
-            report(args, "peer, %d layers of %d units, turn %d" % (*shape[:2], turn + 1))
+            report(args, "peer, %d layers of %d units, %s, turn %d" % (*shape[:2], {k: v[-1] for k, v in got.items()}, turn + 1))
         rows.append(peer_row(shape, got))
     return [
-        made(args, "peer") + " Milliseconds of a training step: LSTM with one input, a head of %d values at its end, MSE, Adam, no clipping, "
-        "T = %d, B = %d, %d micro-batches, the first half of the layers on one rank and the rest on the other, one thread each. Ours is the "
-        "mean of a run with `--parallel pipeline:2`, PyTorch %s the median of its last three quarters, with denormals flushed, memory kept and "
-        "fused Adam; its processes exchange tensors by Gloo, our ranks are threads of a process or processes under Open MPI. "
-        "The ratio is the faster of PyTorch's schedules over ours, median of the turns; the bar is 1.3."
+        made(args, "peer") + " Milliseconds of a training step: LSTM with one input, a head of %d values at its end, MSE, Adam, "
+        "no clipping, T = %d, B = %d, %d micro-batches, the first half of the layers on one rank and the rest on the other, one "
+        "thread each. Ours is the mean of a run with `--parallel pipeline:2`, PyTorch %s the median of its last three quarters, "
+        "with denormals flushed, memory kept and fused Adam; its processes exchange tensors by Gloo, our ranks are threads of a "
+        "process or processes under Open MPI. The ratio is the faster of PyTorch's schedules over ours, median of the "
+        "turns; the bar is 1.3."
         % (HORIZON, T, BATCH, MICRO, torch_version()), "",
-        "| layers, H | ours, threads | ours, Open MPI | ScheduleGPipe | Schedule1F1B | PyTorch / ours, threads | PyTorch / ours, Open MPI |",
+        "| layers, H | ours, threads | ours, Open MPI | ScheduleGPipe | Schedule1F1B | PyTorch / ours, threads | "
+        "PyTorch / ours, Open MPI |",
         "|" + " --- |" * 7, *rows]
 
 
@@ -220,20 +225,22 @@ def memory_part(args, data):
         whole.append(peaks(args, [], [*words, "--parallel", "serial", "--threads", "1"])[0])
         pipeline = [*words, "--parallel", "pipeline:%d" % MEMORY_RANKS, "--threads", "1"]
         ranks.append(peaks(args, [*MPIRUN, str(MEMORY_RANKS)], pipeline))
-        report(args, "memory, turn %d" % (turn + 1))
+        report(args, "memory, %s MiB, turn %d" % ([whole[-1], *ranks[-1]], turn + 1))
     one = statistics.median(whole)
     each = [statistics.median(r[k] for r in ranks) for k in range(MEMORY_RANKS)]
     return [
-        made(args, "memory") + " Peak resident memory (VmHWM) of a run with `%s`, from the file to the scored model. One rank has the "
-        "whole network; `pipeline:%d` runs on %d processes under Open MPI, whose libraries and shared memory are in the figures. Rank 0 "
-        "also scores the model. The bar is 35 %%." % (" ".join("%s %s" % pair for pair in MEMORY.items()), MEMORY_RANKS, MEMORY_RANKS), "",
+        made(args, "memory") + " Peak resident memory (VmHWM) of a run with `%s`, from the file to the scored model. One rank "
+        "has the whole network; `pipeline:%d` runs on %d processes under Open MPI, whose libraries and shared memory are in the "
+        "figures. Rank 0 also scores the model. The bar is 35 %%."
+        % (" ".join("%s %s" % pair for pair in MEMORY.items()), MEMORY_RANKS, MEMORY_RANKS), "",
         "| | MiB | of one rank |", "| --- | --- | --- |", "| one rank | %.0f | 100 %% |" % one,
         *("| rank %d of %d | %.0f | %.0f %% |" % (k, MEMORY_RANKS, mb, 100 * mb / one) for k, mb in enumerate(each))]
 
 
 def made(args, part):
     return "`make bench-stages` (`--part %s`), %s Medians of %d turns%s." % (
-        part, results.machine("1 to 2"), args.turns, ", before other programs (SCHED_RR)" if args.realtime and part != "memory" else "")
+        part, results.machine("1 to 2"), args.turns,
+        ", before other programs (SCHED_RR)" if args.realtime and part != "memory" else "")
 
 
 def report(args, what):
@@ -265,9 +272,11 @@ def main():
             if args.part and name not in args.part:
                 continue
             data = "%s/%d.csv" % (folder, rows)
-            subprocess.run([str(args.program), "sample", "tides", "--rows", str(rows), "-o", data], check=True, capture_output=True)
+            sample = [str(args.program), "sample", "tides", "--rows", str(rows), "-o", data]
+            subprocess.run(sample, check=True, capture_output=True)
             parts[name] = "\n".join([HEADS[name], "", *make(args, data)])
-            out.write_text("\n\n".join(["# Pipelines of layers", *(parts[n] for n in HEADS if n in parts)]) + "\n")  # what is measured is kept
+            page = ["# Pipelines of layers", *(parts[n] for n in HEADS if n in parts)]
+            out.write_text("\n\n".join(page) + "\n")  # after each part, so that what is measured is kept
     print(out.read_text())
 
 
