@@ -21,6 +21,7 @@
 #   make bench-codecs                  wire codecs: GB/s and bytes saved, printed
 #   make bench-stores                  stores and codecs: speed, loss, bytes, kills: bench/results/stores.md; BENCH="--part local"
 #   make bench-placement               placement methods in the simulator, against random and exact: bench/results/placement.md
+#   make bench-predict                 predicted and measured steps of 40 configurations: bench/results/predict.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -148,6 +149,10 @@ bench-placement: release
 	cmake --build build/release -j $(J) --target bench_placement
 	bench/placement/run.py build/release $(BENCH)
 
+# Predicted and measured steps of 40 configurations, two minutes; BENCH="--turns 5 --limit 600".
+bench-predict: release
+	bench/predict/run.py build/release $(BENCH)
+
 ladder: release
 	cmake --build build/release -j $(J) --target bench_step
 	bench/kern/ladder.py build/release/bench/kern/bench_step
@@ -170,4 +175,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-predict twin shake bits instructions soak ladder ladder-baseline install docs clean
