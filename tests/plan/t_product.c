@@ -74,6 +74,24 @@ TEST(product_that_does_not_fit_names_its_part_and_the_nearest_that_does) {
     }
 }
 
+/* A decoder multiplies by the weights of its encoder, so one stage has both: no device of a stage without work. */
+TEST(pipeline_counts_layers_that_share_weights_once) {
+    const struct shape s = {.T = 8, .I = 16, .H = 16, .steps = 2, .w = 3};
+    struct plan *p;
+    bool works[8] = {0};
+    nets_long(&net, s, CELL_LSTM, "loss_mse", 0);
+    struct plan_request q = request("cpu*8", 64, "pipeline:4");
+    T_FAILS(plan_make(&q, &p), E401);
+    assert_non_null(strstr(err_last()->text, "the model has 3 layers with weights of their own, so at most 3 stages have work"));
+    assert_string_equal(err_last()->fix, "--parallel pipeline:3");
+    p = make("cpu*8", 64, "pipeline");
+    assert_string_equal(p->strategy, "pipeline:3");
+    assert_int_equal(p->ndevice, 3);
+    for (u32 i = 0; i < p->ntask; i++) works[p->task[i].device] |= p->task[i].kind == TASK_FWD;
+    assert_true(works[0] && works[1] && works[2]);
+    plan_free(p);
+}
+
 /* What is proposed is a plan. */
 TEST(the_nearest_product_is_one_that_fits) {
     static const char *const parallel[] = {"data:9*unit:5", "wave:7*unit:7*data:7", "unit:16*wave:2", "data:1000*wave:3",
@@ -218,7 +236,7 @@ TEST(forward_plans_take_what_they_can_use) {
 }
 
 T_MAIN(cmocka_unit_test(product_that_does_not_fit_names_its_part_and_the_nearest_that_does),
-       cmocka_unit_test(the_nearest_product_is_one_that_fits),
+       cmocka_unit_test(pipeline_counts_layers_that_share_weights_once), cmocka_unit_test(the_nearest_product_is_one_that_fits),
        cmocka_unit_test(product_that_a_device_has_no_memory_for_names_one_that_has),
        cmocka_unit_test(single_cut_that_a_device_has_no_memory_for_names_one_that_has),
        cmocka_unit_test(product_texts_come_back_the_same), cmocka_unit_test(older_names_are_read),

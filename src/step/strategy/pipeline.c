@@ -10,8 +10,6 @@
 #include "step/strategy/strategy.h"
 
 static i32 most(struct planner *p, i32 n) {
-    i32 layer[NET_OPS];
-    const i32 layers = net_layers(p->net, layer);
     if (p->sliced) {
         planner_why(p, "time slices converge layer by layer, so layers cannot run at the same time");
         return 0;
@@ -21,12 +19,15 @@ static i32 most(struct planner *p, i32 n) {
         return 0;
     }
     if (!p->q->train) return 1;
-    if (p->q->place && p->ngrain / p->nrow * layers > 1) return imin(p->ngrain / p->nrow, MACHINE_DEVICES) * layers;
-    if (layers < 2) {
-        planner_why(p, "the model has one layer with weights, and a stage needs one of its own");
+    pipeline_units(p->net, p->grain, &p->unit);
+    const i32 units = p->unit.n;
+    if (p->q->place && p->ngrain / p->nrow * units > 1) return imin(p->ngrain / p->nrow, MACHINE_DEVICES) * units;
+    if (units < 2) {
+        planner_why(p, "the model has one layer with weights of its own, and a stage needs one");
         return 0;
     }
-    if (n > layers) planner_why(p, "the model has %d layers with weights, so at most %d stages have work", layers, layers);
+    if (n > units)
+        planner_why(p, "the model has %d layers with weights of their own, so at most %d stages have work", units, units);
     if (p->q->microbatches > p->ngrain / p->nrow) {
         planner_why(p, "a batch of %d in %d part%s has %d grains of %d rows a part, so %d micro-batches are too many (--grains)",
                     p->q->B, p->nrow, p->nrow > 1 ? "s" : "", p->ngrain / p->nrow, p->grain, p->q->microbatches);
@@ -36,7 +37,7 @@ static i32 most(struct planner *p, i32 n) {
         planner_why(p, "a batch of %d gives one micro-batch, so only one stage would work at a time", p->q->B);
         return 1;
     }
-    return layers;
+    return units;
 }
 
 static err tasks(struct planner *p) { return p->placed ? pipeline_placed(p) : pipeline_tasks(p); }
