@@ -41,6 +41,9 @@ err run_context_open(const struct options *o, const struct events *events, const
                   struct run_context *out);
 void run_context_close(struct run_context *w);
 
+/* Sets what options say about the training plan: --parallel, --grains, --micro-batches, --place, --stage-order. */
+void plan_wishes(const struct options *o, struct resources *use);
+
 enum { PLAN_BYTES = 64 << 20 }; /* largest file of a saved plan */
 
 err data_handle(struct dataset *set, stretto_data **out); /* takes set */

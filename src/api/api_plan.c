@@ -97,12 +97,10 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     p->data = data ? series_of(data->set) : NULL;
     TRY(shape_spec(p));
     optim = optim_find(p->o.optim);
-    p->q = (struct plan_request){
-        .machine = p->machine, .train = true, .nstate = optim ? optim->nstate : 0, .parallel = p->o.parallel,
-        .grains = opt_is_auto(&p->o, OPT_grains) ? 0 : (i32)p->o.grains,
-        .microbatches = opt_is_auto(&p->o, OPT_micro_batches) ? 0 : (i32)p->o.micro_batches,
-        .place = p->o.place && *p->o.place && strcmp(p->o.place, "all") != 0 ? p->o.place : NULL,
-        .all_forward = strcmp(p->o.stage_order, "gpipe") == 0};
+    struct resources use = {.machine = p->machine};
+    plan_wishes(&p->o, &use);
+    if (use.place && strcmp(use.place, "all") == 0) use.place = NULL;
+    p->q = engine_request(&p->net, &use, 0, optim);
     TRY(shape_net(p, &p->spec, &p->net, &p->q));
     TRY(plan_make(&p->q, &p->plan));
     return set_modes(p);

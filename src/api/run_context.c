@@ -4,6 +4,14 @@
 
 #include "api/ranks.h"
 
+void plan_wishes(const struct options *o, struct resources *use) {
+    use->parallel = o->parallel;
+    use->grains = opt_is_auto(o, OPT_grains) ? 0 : (i32)o->grains;
+    use->microbatches = opt_is_auto(o, OPT_micro_batches) ? 0 : (i32)o->micro_batches;
+    use->place = o->place && *o->place ? o->place : NULL;
+    use->all_forward = strcmp(o->stage_order, "gpipe") == 0;
+}
+
 static err fill(const struct options *o, bool joins, struct run_context *w) {
     i32 threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
     TRY(pick_kernel(o, &w->use.kern, &w->use.how));
@@ -17,14 +25,10 @@ static err fill(const struct options *o, bool joins, struct run_context *w) {
     if (joins) TRY(ranks_machine(o, w));
     TRY(wisdom_open(w->machine->cpu, &w->wisdom));
     w->use.wisdom = &w->wisdom;
-    w->use.parallel = o->parallel;
     TRY(store_spec_read(o, &w->use.store));
     w->use.policy = policy_find(w->use.store.choice.policy->pipeline ? w->use.store.choice.policy->pipeline : o->pipeline);
     w->use.deterministic = o->deterministic;
-    w->use.grains = opt_is_auto(o, OPT_grains) ? 0 : (i32)o->grains;
-    w->use.microbatches = opt_is_auto(o, OPT_micro_batches) ? 0 : (i32)o->micro_batches;
-    w->use.place = o->place && *o->place ? o->place : NULL;
-    w->use.all_forward = strcmp(o->stage_order, "gpipe") == 0;
+    plan_wishes(o, &w->use);
     w->use.balance = strcmp(o->balance, "off") != 0;
     return pool_new(w->machine->ndevice, &w->use.pool);
 }

@@ -104,8 +104,9 @@ err comm_check_equal(struct comm *c, const char *what, u64 number, const char *f
     err e = comm_allgather(c, what, &number, sizeof number, all);
     for (i32 k = 0; k < comm_size(c) && e >= 0; k++)
         if (all[k] != all[0])
-            e = FAIL_AT(E804, NULL, fix, "%s: rank %d (host %s) has others than rank 0 (host %s)", what, k,
-                        comm_rank_info(c, k)->host, comm_rank_info(c, 0)->host);
+            e = FAIL_AT(E804, NULL, fix, "%s: rank %d (host %s) differs from rank 0 (host %s): hash %016llx, not %016llx", what,
+                        k, comm_rank_info(c, k)->host, comm_rank_info(c, 0)->host, (unsigned long long)all[k],
+                        (unsigned long long)all[0]);
     mem_free(all);
     return e;
 }

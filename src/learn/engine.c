@@ -87,10 +87,10 @@ static bool dense_tables(void) {
     return wish && strcmp(wish, "whole") == 0;
 }
 
-static struct plan_request request(const struct engine *e, const struct resources *r, const struct optim *optim) {
-    return (struct plan_request){.net = e->net,
+struct plan_request engine_request(const struct net *net, const struct resources *r, i32 B, const struct optim *optim) {
+    return (struct plan_request){.net = net,
                                  .machine = r->ranks ? r->ranks : r->machine,
-                                 .B = e->B,
+                                 .B = B,
                                  .train = true,
                                  .nstate = optim ? optim->nstate : 0,
                                  .grains = r->grains,
@@ -113,8 +113,7 @@ static err training_plan(const struct plan_request *q, const struct resources *r
 }
 
 err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, struct plan **out) {
-    const struct engine bare = {.net = net, .B = B};
-    const struct plan_request q = request(&bare, r, optim);
+    const struct plan_request q = engine_request(net, r, B, optim);
     *out = NULL;
     err e = training_plan(&q, r, out);
     if (e >= 0 && !r->plan_text) e = engine_choose_how(*out, net, r);
@@ -125,7 +124,7 @@ err engine_plan(const struct net *net, const struct resources *r, i32 B, const s
 }
 
 static err plans(struct engine *e, const struct resources *r, const struct optim *optim) {
-    struct plan_request q = request(e, r, optim);
+    struct plan_request q = engine_request(e->net, r, e->B, optim);
     if (optim) TRY(training_plan(&q, r, &e->plan));
     if (optim && r->heal) plan_update_everywhere(e->plan);
     q.machine = r->machine; /* each rank forecasts alone; requests for several devices apply to training */
@@ -174,7 +173,17 @@ static err room(const struct engine *e, const struct resources *r) {
                    "the plans of this run hold %.1f GiB, the machine has %.1f GiB", (f64)bytes / 0x1p30, (f64)m->memory / 0x1p30);
 }
 
+/* E804 if the ranks have made different plans: they would wait for messages that no rank sends. */
+static err same_plan(const struct engine *e, const struct resources *r) {
+    u64 hash;
+    if (comm_size(r->comm) <= 1) return 0;
+    TRY(plan_hash(e->plan, e->net, &hash));
+    return comm_check_equal(r->comm, "plan of the step", hash,
+                            "the same --parallel on every rank, as a product: --parallel data");
+}
+
 static err bind_training(struct engine *e, const struct resources *r) {
+    TRY(same_plan(e, r));
     if (!r->plan_text || r->how) TRY(engine_choose_how(e->plan, e->net, r));
     TRY(too_little(e, step_bind(e->plan, e->net, r->kern, r->pool, &e->store, r->comm, r->policy, &e->exec)));
     exec_trace(step_exec(e->exec), r->trace);
@@ -231,7 +240,7 @@ err engine_replan(struct engine *e, const struct net *net, const struct resource
 }
 
 err engine_recut(struct engine *e, const struct resources *r) {
-    const struct plan_request q = request(e, r, e->store.optim);
+    const struct plan_request q = engine_request(e->net, r, e->B, e->store.optim);
     struct plan *plan;
     TRY(plan_make(&q, &plan));
     if (r->heal) plan_update_everywhere(plan);

@@ -60,6 +60,8 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
                struct engine *out);
 /* Training alone, on the weights and the optimiser state of an engine that stays longer; derived copies are its own. */
 err engine_share(const struct engine *of, const struct resources *r, struct engine *out);
+/* The request for a training plan of these resources. */
+struct plan_request engine_request(const struct net *net, const struct resources *r, i32 B, const struct optim *optim);
 /* Makes the training plan without binding it. */
 err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, struct plan **out);
 /* Plans and binds training again for a net with the same parameters. Weights and optimizer state stay; the forward plan is

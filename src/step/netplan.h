@@ -159,6 +159,8 @@ static inline bool task_is_chunk(const struct task *t, const struct net *n) {
 }
 /* "auto compared 9 plans by predicted time: data:4 3.1 ms (2.0 MiB a device), .."; nothing where there was no search. */
 void plan_choices(const struct plan *p, struct str *out);
+/* A hash of what every rank of a step must know alike: tasks, ranges, devices. Predictions and execution modes do not count. */
+err plan_hash(const struct plan *p, const struct net *n, u64 *out);
 void plan_draw_text(const struct plan *p, i32 width, struct str *out);
 
 /* Parts of texts of plans, shared by the printer, the parser and tables. */

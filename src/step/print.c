@@ -33,6 +33,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "comm/comm.h"
 #include "model/layer.h"
 #include "step/planner.h"
 
@@ -124,8 +125,20 @@ void text_bytes(i64 bytes, struct str *out) {
     str_addf(out, "%.*f%s", bytes < 1024 ? 0 : 1, v, unit);
 }
 
-void plan_print(const struct plan *p, const struct net *n, struct str *out) {
+/* "fwd lstm.0 b[0,32) .. uses .."; hows: with the execution mode. */
+static void task_line(const struct plan *p, const struct net *n, u32 task, bool hows, struct str *out) {
+    const struct task *t = &p->task[task];
     char name[64];
+    plan_task_name(p, n, task, name);
+    str_add(out, name);
+    if (task_forms[t->kind].steps && (t->members > 1 || !task_is_chunk(t, n))) /* else the name has the steps */
+        str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
+    if (hows && t->how) str_addf(out, " how %s", text_hows[t->how]);
+    str_addf(out, " @%s", p->place[t->device].name);
+    text_uses(p, n, task, out);
+}
+
+void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s", p->strategy, netplan(p)->train ? "train" : "forward",
              p->B, p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
     if (netplan(p)->slices > 0) {
@@ -141,14 +154,8 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     text_bytes(p->exchange_bytes, out);
     str_addf(out, " predicted %.3fms", p->predicted * 1e3);
     for (u32 i = 0; i < p->ntask; i++) {
-        const struct task *t = &p->task[i];
-        plan_task_name(p, n, i, name);
-        str_addf(out, "\n  (%s", name);
-        if (task_forms[t->kind].steps && (t->members > 1 || !task_is_chunk(t, n))) /* else the name has the steps */
-            str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
-        if (t->how) str_addf(out, " how %s", text_hows[t->how]);
-        str_addf(out, " @%s", p->place[t->device].name);
-        text_uses(p, n, i, out);
+        str_add(out, "\n  (");
+        task_line(p, n, i, true, out);
         str_add(out, ")");
     }
     for (i32 i = 0; i < netplan(p)->turns.n; i++) {
@@ -157,6 +164,20 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
                  (long long)t->step, t->slices, t->rank);
     }
     str_add(out, ")\n");
+}
+
+err plan_hash(const struct plan *p, const struct net *n, u64 *out) {
+    struct str line = {0};
+    err e = 0;
+    *out = comm_hash(COMM_HASH, p->strategy, strlen(p->strategy));
+    for (u32 i = 0; i < p->ntask && e >= 0; i++) {
+        line.len = 0;
+        task_line(p, n, i, false, &line);
+        e = str_ok(&line);
+        if (e >= 0) *out = comm_hash(*out, line.s, line.len);
+    }
+    str_free(&line);
+    return e;
 }
 
 void plan_choices(const struct plan *p, struct str *out) {
