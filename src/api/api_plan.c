@@ -65,16 +65,28 @@ static err this_host(const struct options *o, struct machine *m) {
     return 0;
 }
 
+/* The last error of a machine text, with the name of its file. */
+static err in_file(const char *path, err e) {
+    const struct err_record was = *err_last();
+    char where[sizeof was.where];
+    const size_t option = strlen("--machine");
+    if (strncmp(was.where, "--machine", option) != 0) return e;
+    str_print(where, sizeof where, "%s%s", path, was.where + option);
+    return FAIL_AT(was.code, where, was.fix, "%s", was.text);
+}
+
 /* This host with the multiply-add rate of training, or the machine that --machine describes. */
 static err machine_of(const struct options *o, struct machine *m) {
     if (strcmp(o->machine, "auto") == 0) return this_host(o, m);
+    if (!file_exists(o->machine) && strpbrk(o->machine, "./") && !strchr(o->machine, '('))
+        return FAIL_AT(E103, "--machine", "--machine auto   or   --machine 'host*2(cpu*4)'", "\"%s\": no such file", o->machine);
     if (!file_exists(o->machine)) return machine_parse(o->machine, m);
     char *text;
     i64 n;
     TRY(file_load(o->machine, 1 << 20, &text, &n));
     err e = machine_parse(text, m);
     mem_free(text);
-    return e;
+    return e < 0 ? in_file(o->machine, e) : e;
 }
 
 /* Sets the execution modes of the layers, where --kernel NAME:fold or the wisdom of this machine gives them. */

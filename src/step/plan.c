@@ -85,12 +85,15 @@ static err nearest(struct planner *p, const struct plan_request *q, struct produ
 static err misfit(struct planner *p, const struct plan_request *q, const struct product *cuts, const char *why, i32 cut) {
     struct product fit = *cuts;
     char all[PRODUCT_TEXT], part[PRODUCT_TEXT], by[PRODUCT_TEXT], fix[96], what[sizeof p->why];
+    char remedy[sizeof p->fix];
     snprintf(what, sizeof what, "%s", why);
+    snprintf(remedy, sizeof remedy, "%s", p->fix);
     product_name(cuts, 0, all);
     cut_name(&cuts->cut[cut], 0, part);
     TRY(nearest(p, q, &fit, cut));
     product_name(&fit, 0, by);
-    snprintf(fix, sizeof fix, "--parallel %s", by);
+    if (remedy[0]) snprintf(fix, sizeof fix, "%s", remedy);
+    else snprintf(fix, sizeof fix, "--parallel %s", by);
     if (cuts->n == 1) return FAIL_AT(E401, "--parallel", fix, "%s does not fit: %s", all, what);
     return FAIL_AT(E401, "--parallel", fix, "%s does not fit: %s: %s", all, part, what);
 }
@@ -122,22 +125,40 @@ static err roomier(struct planner *p, const struct plan_request *q, struct produ
     return 0;
 }
 
+enum { STAGE_TEXT = 128 };
+
+/* " (lstm.0 .. lstm.1)": the layers that a device runs; "" = all of the net. */
+static void stage_of(const struct plan *g, const struct net *n, i32 device, char out[STAGE_TEXT]) {
+    i32 lo = n->nop, hi = -1;
+    for (u32 i = 0; i < g->ntask; i++)
+        if (g->task[i].kind == TASK_FWD && (i32)g->task[i].device == device) {
+            lo = imin(lo, g->task[i].op);
+            hi = imax(hi, g->task[i].op);
+        }
+    out[0] = 0;
+    if (hi < 0 || (lo == 0 && hi == n->nop - 1)) return;
+    snprintf(out, STAGE_TEXT, " (%s .. %s)", n->op[lo].spec.name, n->op[hi].spec.name);
+}
+
 /* E601 if the part of a device does not fit into its memory; checks expressions of the caller only. */
 static err holds(struct planner *p, const struct plan_request *q, const struct plan *g) {
     struct product fit = p->product;
     const struct plan_cut last = fit.cut[fit.n - 1];
     const bool several = fit.n > 1;
     const i32 d = plan_overfull(g, q->machine);
-    char part[PRODUCT_TEXT], fix[96], by[PRODUCT_TEXT];
+    char part[PRODUCT_TEXT], fix[96], by[PRODUCT_TEXT], stage[STAGE_TEXT];
     bool found;
     if (d < 0 || !last.s->counted) return 0; /* the engine rejects serial runs that are too large */
     TRY(roomier(p, q, &fit, &found));
     cut_name(&last, netplan(g)->slices, part);
     product_name(&fit, netplan(g)->slices, by);
     snprintf(fix, sizeof fix, found ? "--parallel %s" : "a smaller --batch, --context or --hidden", by);
-    return FAIL_AT(E601, "--parallel", fix, "%s does not fit: %s%sdevice %s would hold %.1f MiB, it has %.1f MiB", g->strategy,
-                   several ? part : "", several ? ": " : "", g->place[d].name, (f64)plan_device_bytes(g, (u32)d) / 0x1p20,
-                   (f64)q->machine->device[d].memory / 0x1p20);
+    const i64 bytes = plan_device_bytes(g, (u32)d), memory = q->machine->device[d].memory;
+    stage_of(g, q->net, d, stage);
+    return FAIL_AT(E601, "--parallel", fix,
+                   "%s does not fit: %s%sdevice %s%s would hold %.1f MiB, it has %.1f MiB, %.1f MiB too little", g->strategy,
+                   several ? part : "", several ? ": " : "", g->place[d].name, stage, (f64)bytes / 0x1p20,
+                   (f64)memory / 0x1p20, (f64)(bytes - memory) / 0x1p20);
 }
 
 err planner_plan(const struct plan_request *q, const struct product *cuts, bool chosen, struct plan **out) {

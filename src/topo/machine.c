@@ -37,26 +37,36 @@ static const struct key {
     const char *name;
     bool device, bytes;
     size_t at;
+    const char *remedy;
 } keys[] = {
-    {"gflops", true, false, offsetof(struct device, gflops)},
-    {"gbytes", true, false, offsetof(struct device, gbytes)},
-    {"memory", true, true, offsetof(struct device, memory)},
-    {"overhead_us", true, false, offsetof(struct device, overhead_us)},
-    {"link_gbytes", false, false, offsetof(struct machine, link_gbytes)},
-    {"link_us", false, false, offsetof(struct machine, link_us)},
-    {"l2", false, true, offsetof(struct machine, cache_l2)},
-    {"l3", false, true, offsetof(struct machine, cache_l3)},
+    {"gflops", true, false, offsetof(struct device, gflops), "gflops=50   (fp32 rate of a device)"},
+    {"gbytes", true, false, offsetof(struct device, gbytes), "gbytes=10   (GB/s of a device's memory)"},
+    {"memory", true, true, offsetof(struct device, memory), "memory=16GiB   (of a device)"},
+    {"overhead_us", true, false, offsetof(struct device, overhead_us), "overhead_us=5   (start of a task)"},
+    {"link_gbytes", false, false, offsetof(struct machine, link_gbytes), "link_gbytes=10   (GB/s between ranks)"},
+    {"link_us", false, false, offsetof(struct machine, link_us), "link_us=5   (latency of a message)"},
+    {"l2", false, true, offsetof(struct machine, cache_l2), "l2=1MiB"},
+    {"l3", false, true, offsetof(struct machine, cache_l3), "l3=32MiB"},
 };
 
 struct reader {
     const char *text, *at;
+    const struct key *key; /* whose value is read; NULL = none */
 };
 
+/* Column, or line and column, of a text of one or several lines. */
 static err bad(const struct reader *r, const char *what) {
+    const char *line = r->text;
     char where[64];
-    snprintf(where, sizeof where, "--machine:%d", (int)(r->at - r->text) + 1);
-    return FAIL_AT(E103, where, "--machine auto   or   --machine 'host*2(cpu*4)'", "%s in the machine text \"%.80s\"", what,
-                   r->text);
+    i32 n = 1;
+    for (const char *c = r->text; c < r->at; c++)
+        if (*c == '\n') line = c + 1, n++;
+    const int column = (int)(r->at - line) + 1, width = (int)strcspn(line, "\n");
+    if (n > 1) snprintf(where, sizeof where, "--machine:%d:%d", n, column);
+    else snprintf(where, sizeof where, "--machine:%d", column);
+    return FAIL_AT(E103, where, r->key ? r->key->remedy : "--machine auto   or   --machine 'host*2(cpu*4)'",
+                   "%s%s%s in the machine text \"%.*s\"", r->key ? r->key->name : "", r->key ? ": " : "", what,
+                   width < 80 ? width : 80, line);
 }
 
 static void skip(struct reader *r) {
@@ -207,15 +217,17 @@ static err key_value(struct reader *r, struct machine *m) {
     if (*r->at != '=') return bad(r, "'=' is wanted after a key");
     r->at++;
     if (is_shares) return shares(r, m);
+    r->key = k;
     TRY(value(r, &v));
     if (k->bytes && v < 1) return bad(r, "at least one byte is wanted");
+    r->key = NULL;
     for (i32 i = 0; i < m->ndevice && k->device; i++) set_field(k, &m->device[i], v);
     if (!k->device) set_field(k, m, v);
     return 0;
 }
 
 err machine_parse(const char *text, struct machine *out) {
-    struct reader r = {text, text};
+    struct reader r = {.text = text, .at = text};
     memset(out, 0, sizeof *out);
     out->link_gbytes = 10;
     out->link_us = 5;

@@ -92,6 +92,27 @@ TEST(pipeline_counts_layers_that_share_weights_once) {
     plan_free(p);
 }
 
+TEST(too_many_micro_batches_name_the_most_that_there_are) {
+    struct plan *p;
+    stack(40);
+    struct plan_request q = request("cpu*4", 64, "pipeline:2");
+    q.microbatches = 100;
+    T_FAILS(plan_make(&q, &p), E401);
+    assert_string_equal(err_last()->fix, "--micro-batches 8   or a larger --grains");
+    q.microbatches = 8;
+    T_OK(plan_make(&q, &p));
+    plan_free(p);
+}
+
+TEST(stage_that_does_not_fit_is_named_with_what_is_short) {
+    struct plan *p;
+    stack(40);
+    struct plan_request q = request("cpu*4 memory=300000", 64, "pipeline:2");
+    T_FAILS(plan_make(&q, &p), E601);
+    assert_non_null(strstr(err_last()->text, "pipeline:2 does not fit: device r0.cpu0 (lstm.0 .. "));
+    assert_non_null(strstr(err_last()->text, "MiB too little"));
+}
+
 /* What is proposed is a plan. */
 TEST(the_nearest_product_is_one_that_fits) {
     static const char *const parallel[] = {"data:9*unit:5", "wave:7*unit:7*data:7", "unit:16*wave:2", "data:1000*wave:3",
@@ -236,6 +257,8 @@ TEST(forward_plans_take_what_they_can_use) {
 }
 
 T_MAIN(cmocka_unit_test(product_that_does_not_fit_names_its_part_and_the_nearest_that_does),
+       cmocka_unit_test(too_many_micro_batches_name_the_most_that_there_are),
+       cmocka_unit_test(stage_that_does_not_fit_is_named_with_what_is_short),
        cmocka_unit_test(pipeline_counts_layers_that_share_weights_once), cmocka_unit_test(the_nearest_product_is_one_that_fits),
        cmocka_unit_test(product_that_a_device_has_no_memory_for_names_one_that_has),
        cmocka_unit_test(single_cut_that_a_device_has_no_memory_for_names_one_that_has),

@@ -7,6 +7,8 @@
  * Devices may be of different ranks: activations and their gradients become messages, and a rank holds gradients, optimizer state
  * and activations of its own layers alone.  With M micro-batches P devices are idle for (P - 1) / (M + P - 1) of the time, where
  * their layers take equally long.  GPipe: Huang et al., NeurIPS 2019; 1F1B: Narayanan et al., PipeDream, SOSP 2019. */
+#include <stdio.h>
+
 #include "step/strategy/strategy.h"
 
 static i32 most(struct planner *p, i32 n) {
@@ -31,6 +33,7 @@ static i32 most(struct planner *p, i32 n) {
     if (p->q->microbatches > p->ngrain / p->nrow) {
         planner_why(p, "a batch of %d in %d part%s has %d grains of %d rows a part, so %d micro-batches are too many (--grains)",
                     p->q->B, p->nrow, p->nrow > 1 ? "s" : "", p->ngrain / p->nrow, p->grain, p->q->microbatches);
+        snprintf(p->fix, sizeof p->fix, "--micro-batches %d   or a larger --grains", p->ngrain / p->nrow);
         return 1;
     }
     if (p->ngrain / p->nrow < 2) {
