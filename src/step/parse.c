@@ -23,6 +23,7 @@ struct reader {
     struct planner *p;
     struct token *where; /* [ntask] first token of each task */
     i64 cap;
+    u32 last; /* device of the task before */
 };
 
 static void advance(struct reader *r) {
@@ -64,6 +65,18 @@ static err complain(const struct reader *r, const struct token *t, const char *w
 
 static bool is(const struct token *t, const char *word) { return t->n == strlen(word) && memcmp(t->s, word, t->n) == 0; }
 static bool begins(const struct token *t, const char *by) { return t->n > strlen(by) && memcmp(t->s, by, strlen(by)) == 0; }
+
+/* E401: the plan was made for a machine with other devices. */
+static err other_machine(const struct reader *r, const struct token *t, const char *what) {
+    const struct machine *m = r->p->machine;
+    char where[256], last[DEVICE_NAME];
+    snprintf(where, sizeof where, "%.200s:%d:%d", r->path, t->line, t->col);
+    machine_device_name(m, m->ndevice - 1, last);
+    return FAIL_AT(E401, where, "the --threads and --ranks that the plan was made for   or   stretto plan DATA --save FILE",
+                   "this plan is for another machine: %s%.*s; this run has %d device%s on %d rank%s, the last one %s", what,
+                   (int)(t->n < 40 ? t->n : 40), t->s, m->ndevice, m->ndevice > 1 ? "s" : "", m->nrank, m->nrank > 1 ? "s" : "",
+                   last);
+}
 
 static err want(struct reader *r, const char *word) {
     char what[64];
@@ -184,15 +197,19 @@ static err op_name(struct reader *r, u16 *op) {
     return complain(r, &r->t, "the name of an op of this model is expected here");
 }
 
+/* Searches from the device of the task before: a plan may have thousands. */
 static err place(struct reader *r, u32 *device) {
     const struct plan *g = r->p->plan;
-    for (*device = 0; *device < (u32)g->ndevice; (*device)++) {
-        const char *name = g->place[*device].name;
+    for (i32 k = 0; k < g->ndevice; k++) {
+        const u32 d = (r->last + (u32)k) % (u32)g->ndevice;
+        const char *name = g->place[d].name;
         if (r->t.n == strlen(name) + 1 && r->t.s[0] == '@' && memcmp(r->t.s + 1, name, r->t.n - 1) == 0) {
+            *device = r->last = d;
             next(r);
             return 0;
         }
     }
+    if (begins(&r->t, "@r")) return other_machine(r, &r->t, "it has a task ");
     return complain(r, &r->t, "a device of the plan (\"@r0.cpu0\") is expected here");
 }
 
@@ -373,7 +390,10 @@ static err head(struct reader *r) {
     TRY(given(r, "B", p->q->B));
     TRY(given(r, "grain", p->grain));
     TRY(given(r, "grains", p->ngrain));
-    TRY(figure(r, "devices", 1, p->machine->ndevice, &devices));
+    TRY(want(r, "devices"));
+    const struct token count = r->t;
+    TRY(number(r, 1, MACHINE_DEVICES, &devices));
+    if (devices > p->machine->ndevice) return other_machine(r, &count, "its number of devices is ");
     TRY(want(r, "exact"));
     TRY(want(r, product_exact(&p->product) && !p->sliced ? "yes" : "no"));
     struct chain_course c = p->q->course;
