@@ -113,9 +113,9 @@ TEST(plan_parse_says_where_it_stopped) {
         plan_print(p, &net, &s);
         replace(&s, cases[i].old, cases[i].now);
         struct plan_request q = request("cpu*2", 32, true, "auto");
-        const bool machine = strchr(cases[i].now, '@') || strstr(cases[i].now, "devices"); /* of another machine */
-        T_FAILS(plan_parse(str_text(&s), "x.plan", &q, &back), machine ? E401 : E402);
-        assert_true(machine == (strstr(err_last()->text, "another machine") != NULL));
+        const bool other = strchr(cases[i].now, '@') || strstr(cases[i].now, "devices"); /* machine */
+        T_FAILS(plan_parse(str_text(&s), "x.plan", &q, &back), other ? E401 : E402);
+        assert_true(other == (strstr(err_last()->text, "another machine") != NULL));
         if (cases[i].where[0] && strcmp(err_last()->where, cases[i].where) != 0)
             fail_msg("\"%s\": stopped at %s (%s), expected %s", cases[i].now, err_last()->where, err_last()->text,
                      cases[i].where);
