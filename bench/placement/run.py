@@ -7,7 +7,9 @@ up to those.  --every N takes each N-th cell."""
 import argparse
 import collections
 import concurrent.futures
+import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -21,6 +23,7 @@ METHODS = ("single", "blocks", "cyclic", "hybrid", "greedy", "heft", "affinity",
 HEURISTICS = METHODS[:-2]
 NAMES = ("random", "random-layer", *METHODS, "bound")
 EXACT_STEPS = 4000000
+SEARCHES = (("host*16(cpu*8)", 4096, "auto"), ("host*1250(cpu*8)", 4096, "auto"), ("host*1250(cpu*8)", 16384, "64"))
 LARGE = ((10000, 8, 4096), (10000, 100, 1000), (10000, 64, 16), (1000, 24, 64))
 Cell = collections.namedtuple("Cell", "layers columns devices ratio copy slow times bound seconds method")
 
@@ -116,7 +119,21 @@ def large(args):
             w[0], w[1], w[2], w[3], w[4], float(w[5]), float(w[6]), w[7], float(w[8]), float(w[9]), w[10])
 
 
-def page(args, chunks, micro, proof, big):
+def searches(args):
+    """The search of `plan --parallel auto` on machines that are imaginary: one process each, its processor time and memory."""
+    yield "| machine | batch | grains | strategy | plans compared | processor seconds | MiB of the process |"
+    yield "|" + " --- |" * 7
+    for machine, batch, grains in SEARCHES:
+        command = [str(args.cli), "plan", "--machine", machine, "--layers", "8", "--hidden", "2048", "--batch", str(batch), "--grains", grains, "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            summary = json.loads(child.stdout.read())
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        yield "| `%s` | %d | %s | `%s` | %d | %.1f | %.0f |" % (
+            machine, batch, grains, summary["strategy"], summary["plans_compared"], used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def page(args, chunks, micro, proof, big, auto):
     whole = [c for c in chunks if c.layers > 1]
     worse = sum(c.times[m] < c.times["best"] * (1 - 1e-9) for c in chunks + micro for m in METHODS)
     text = ["# Placement on devices, simulated", "",
@@ -140,7 +157,8 @@ def page(args, chunks, micro, proof, big):
             "Micro-batches; ranks of 16 devices with 8 GiB each, every tenth rank of half the speed; forward 1 ms, backward 2 ms, head 0.2 ms; 256 KiB of "
             "activations, 1 MiB saved, 64 MiB a layer, sums of 16 MiB by a ring; 50 GB/s inside a rank, 10 GB/s and 5 us between ranks, with contention. "
             "Graphs of more than 1,500 tasks are not annealed, and list schedulers stop at 2 million tasks x devices; `hybrid RxS` is R replicas of S stages.",
-            "", *big]
+            "", *big, "",
+            "## Search over products of cuts", "", "`stretto plan` with 8 layers of 2048 units, one core:", "", *auto]
     pathlib.Path(args.out).write_text("\n".join(text) + "\n")
     print("\n".join(text))
 
@@ -154,7 +172,8 @@ def main():
     p.add_argument("--out", default=str(ROOT / "bench" / "results" / "placement.md"))
     args = p.parse_args()
     args.program = pathlib.Path(args.build).resolve() / "bench" / "placement" / "bench_placement"
-    page(args, cells(args, "chunks", args.every), cells(args, "micro", 7 * args.every), list(exact(args)), list(large(args)))
+    args.cli = pathlib.Path(args.build).resolve() / "cli" / "stretto"
+    page(args, cells(args, "chunks", args.every), cells(args, "micro", 7 * args.every), list(exact(args)), list(large(args)), list(searches(args)))
     return 0
 
 

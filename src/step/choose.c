@@ -148,6 +148,7 @@ static void keep_choices(struct search *s) {
     memcpy(of->choice, s->top, sizeof of->choice);
     of->nchoice = s->ntop;
     of->tried = s->tried;
+    of->overfull = !s->fits;
 }
 
 /* The cheapest exact plan by predicted cost; serial is tried first and so wins ties. A net with time slices always runs them. */

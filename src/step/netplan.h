@@ -86,6 +86,7 @@ struct netplan {
     struct step_buffers at;
     struct plan_choice choice[PLAN_CHOICES]; /* the best ones, this plan first, where `auto` searched */
     i32 nchoice, tried;                      /* tried: plans that it costed */
+    bool overfull;                           /* no plan of the search fits into the memory of its devices */
     i64 store_bytes; /* the part of peak_bytes that a second plan of the same model shares: theta, derived, state */
 };
 static inline struct netplan *netplan(const struct plan *p) { return p->client; }

@@ -190,4 +190,5 @@ void plan_choices(const struct plan *p, struct str *out) {
         const char *unit = byte_unit(c->bytes, &v);
         str_addf(out, "%s %s %.3f ms (%.1f %s a device)", k ? "," : "", c->name, 1e3 * c->seconds, v, unit);
     }
+    if (of->overfull) str_add(out, "; every plan needs more memory than a device has");
 }
