@@ -198,7 +198,9 @@ static err sizes(struct plan *g, const struct net *n) {
     struct plan_range *used;
     NEW(used, g->nbuf + 1);
     for (u32 i = 0; i < g->ntask; i++) rest += g->task[i].members > 1 ? TEAM_LINE : 0;
-    for (i32 rank = 0; rank < g->nrank; rank++) most = lmax(most, held_by(g, rank, used));
+    i32 busy = 0; /* ranks behind the last one with a device hold the same: one of them counts */
+    for (i32 d = 0; d < g->ndevice; d++) busy = imax(busy, g->place[d].rank + 1);
+    for (i32 rank = 0; rank < imin(g->nrank, busy + 1); rank++) most = lmax(most, held_by(g, rank, used));
     mem_free(used);
     netplan(g)->store_bytes = 0;
     for (u32 i = 0; i < g->nbuf; i++)
