@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "model/nets.h"
@@ -111,6 +112,18 @@ TEST(stage_that_does_not_fit_is_named_with_what_is_short) {
     T_FAILS(plan_make(&q, &p), E601);
     assert_non_null(strstr(err_last()->text, "pipeline:2 does not fit: device r0.cpu0 (lstm.0 .. "));
     assert_non_null(strstr(err_last()->text, "MiB too little"));
+}
+
+/* The bar is 10 s on one core; the search of this net takes a tenth of that. */
+TEST(auto_plans_for_ten_thousand_devices) {
+    stack(40);
+    const clock_t start = clock();
+    struct plan *p = make("host*1250(cpu*8)", 1024, "auto");
+    const f64 seconds = (f64)(clock() - start) / CLOCKS_PER_SEC;
+    assert_true(netplan(p)->tried > 50 && netplan(p)->nchoice == PLAN_CHOICES);
+    assert_true(p->ndevice >= 16);
+    if (!t_few() && seconds > 10) fail_msg("%d plans took %.1f s", netplan(p)->tried, seconds);
+    plan_free(p);
 }
 
 /* What is proposed is a plan. */
@@ -257,6 +270,7 @@ TEST(forward_plans_take_what_they_can_use) {
 }
 
 T_MAIN(cmocka_unit_test(product_that_does_not_fit_names_its_part_and_the_nearest_that_does),
+       cmocka_unit_test(auto_plans_for_ten_thousand_devices),
        cmocka_unit_test(too_many_micro_batches_name_the_most_that_there_are),
        cmocka_unit_test(stage_that_does_not_fit_is_named_with_what_is_short),
        cmocka_unit_test(pipeline_counts_layers_that_share_weights_once), cmocka_unit_test(the_nearest_product_is_one_that_fits),
