@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "model/nets.h"
@@ -114,15 +113,12 @@ TEST(stage_that_does_not_fit_is_named_with_what_is_short) {
     assert_non_null(strstr(err_last()->text, "MiB too little"));
 }
 
-/* The bar is 10 s on one core; the search of this net takes a tenth of that. */
+/* Numbers of plans and tasks bound the time of the search, which bench/placement measures: about a second here. */
 TEST(auto_plans_for_ten_thousand_devices) {
     stack(40);
-    const clock_t start = clock();
     struct plan *p = make("host*1250(cpu*8)", 1024, "auto");
-    const f64 seconds = (f64)(clock() - start) / CLOCKS_PER_SEC;
-    assert_true(netplan(p)->tried > 50 && netplan(p)->nchoice == PLAN_CHOICES);
-    assert_true(p->ndevice >= 16);
-    if (!t_few() && seconds > 10) fail_msg("%d plans took %.1f s", netplan(p)->tried, seconds);
+    assert_true(netplan(p)->tried > 50 && netplan(p)->tried < 1000 && netplan(p)->nchoice == PLAN_CHOICES);
+    assert_true(p->ndevice >= 16 && p->ntask < 20000);
     plan_free(p);
 }
 
