@@ -128,7 +128,7 @@ static void do_plan(struct cut *c, i32 forgets) {
     for (i32 i = 0; i < RATES; i++) best = fmax(best, kern_best()->fma_rate(RATE_ROUNDS));
     machine_set_rate(&c->machine, "cpu", best);
     netplan(c->plan)->forgets = imax(0, forgets);
-    plan_cost(c->plan, &c->net, &c->machine);
+    plan_cost(c->plan, &c->net, &c->machine, NULL);
     printf("ok %.3f %s\n", 1e3 * c->plan->predicted, c->plan->strategy);
 }
 

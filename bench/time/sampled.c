@@ -116,7 +116,7 @@ static err learn(const struct sampled *s, struct costs *c) {
         if (!seconds) return -E601;
         medians(s, r, seconds);
         walks_of(&r->as, &w);
-        err e = costs_learn(c, r->as.plan, &r->as.net, &w, seconds);
+        err e = costs_learn_walks(c, r->as.plan, &r->as.net, &w, seconds);
         mem_free(seconds);
         TRY(e);
     }

@@ -4,7 +4,7 @@
  *     over 16, 8, 4, 2  the case's plan for so many devices, run by one worker,
  *                       each member's rows separately (step_apart)               --sampled_step--> seconds per task
  *     itself            on one device
- *     medians of the samples --costs_learn--> costs --plan_simulate--> seconds on 1, 2, 4 .. devices */
+ *     medians of the samples --costs_learn_walks--> costs --plan_simulate--> seconds on 1, 2, 4 .. devices */
 #ifndef STRETTO_BENCH_TIME_SAMPLED_H
 #define STRETTO_BENCH_TIME_SAMPLED_H
 

@@ -15,6 +15,7 @@ err build_begin(struct builder *b, const char *name, const struct machine *m, i3
     p->nrank = m->nrank;
     p->link_gbytes = m->link_gbytes;
     p->link_us = m->link_us;
+    p->waits = (struct plan_waits){.wake = PLAN_START_S, .seen = PLAN_SYNC_S};
     ARENA_NEW(&p->arena, p->place, ndevice);
     for (i32 i = 0; i < ndevice; i++) {
         p->place[i].rank = m->device[i].rank;

@@ -45,7 +45,7 @@ static f64 ready(const struct plan *p, const struct plan_span *span, const struc
         u32 from = p->dep[k];
         const struct task *before = &p->task[from];
         const bool crosses = p->place[before->device].rank != p->place[t->device].rank;
-        const f64 seen = span[from].t1 + (before->device != t->device ? PLAN_SYNC_S : 0);
+        const f64 seen = span[from].t1 + (before->device != t->device ? p->waits.seen : 0);
         at = dmax(at, seen + (crosses ? (f64)before->link : 0));
     }
     return at;
@@ -57,7 +57,7 @@ f64 plan_schedule(const struct plan *p, struct plan_span *span) {
     struct plan_span *own = NULL;
     if (!span) span = own = mem_alloc((p->ntask + 1) * sizeof *span);
     if (!span) return 0;
-    for (i32 d = 1; d < p->ndevice; d++) free_at[d] = PLAN_START_S;
+    for (i32 d = 1; d < p->ndevice; d++) free_at[d] = p->waits.wake;
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
         f64 at = ready(p, span, t, free_at);
@@ -68,5 +68,5 @@ f64 plan_schedule(const struct plan *p, struct plan_span *span) {
         end = dmax(end, span[i].t1);
     }
     mem_free(own);
-    return end;
+    return end + p->waits.around;
 }

@@ -112,6 +112,15 @@ struct plan_table {
     i32 op, lines; /* op of the client; lines that a row of the batch touches at most */
 };
 
+/* Seconds that plan_schedule adds to the costs of tasks. */
+#define PLAN_SYNC_S 0.5e-6 /* where nothing was measured: until another device sees that a task is done */
+#define PLAN_START_S 3e-6  /* .. until workers but the first begin */
+struct plan_waits {
+    f64 around; /* before the first task of a step and after the last one */
+    f64 wake;   /* until devices but the first begin */
+    f64 seen;   /* until another device sees that a task is done */
+};
+
 struct plan {
     char strategy[64]; /* its name, for people */
     bool exact;        /* the bits of the serial plan */
@@ -127,6 +136,7 @@ struct plan {
     i32 ntable;
     struct plan_table *table; /* [ntable] in the order of the vector */
     void *client;             /* what the client keeps with its plan, in the arena */
+    struct plan_waits waits;
     f64 predicted;            /* seconds per step, from the list schedule */
     i64 peak_bytes;           /* most that the exec of a rank will hold, inputs not */
     i64 exchange_bytes;       /* between devices per step */
@@ -135,10 +145,6 @@ struct plan {
 
 void plan_free(struct plan *p); /* NULL is fine */
 err plan_deps(struct plan *p);  /* derives p->dep and each task's dep0, ndep */
-
-/* What plan_schedule adds to the costs of tasks. */
-#define PLAN_SYNC_S 0.5e-6 /* seeing that another device is done */
-#define PLAN_START_S 3e-6  /* waking the workers */
 
 /* The predicted schedule: when each task runs on its device, and the end of the step.  span [ntask], may be NULL. */
 struct plan_span {

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "model/layer.h"
+#include "step/costs.h"
 #include "step/planner.h"
 
 #define TASK_S 0.4e-6     /* calling a task */
@@ -247,11 +248,57 @@ static i64 passed_bytes(struct plan *p, const struct machine *m, const struct ta
     return sum;
 }
 
-void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
+/* Workers of a rank: its devices of the machine, and how many of these the plan uses. */
+static i32 workers_of(const struct machine *m, i32 rank) {
+    i32 n = 0;
+    for (i32 d = 0; d < m->ndevice; d++) n += m->device[d].rank == rank;
+    return n;
+}
+
+/* Share of the other workers of a host that have work. */
+static f64 load_of(const struct plan *p, const struct machine *m) {
+    const i32 all = workers_of(m, 0);
+    i32 used = 0;
+    for (i32 d = 0; d < p->ndevice; d++) used += p->place[d].rank == 0;
+    return all < 2 ? 0 : (f64)imax(0, used - 1) / (all - 1);
+}
+
+/* Measured seconds of a task: of a team that was not measured, a member's share of what the task takes alone.  -1 = unknown. */
+static f64 measured(const struct plan *p, const struct net *n, const struct machine *m, const struct costs *c, const struct task *t,
+                    f64 load) {
+    struct task whole = *t;
+    if (!c || (task_walks(t) && op_is_chain(&n->op[t->op]))) return -1;
+    const f64 s = costs_of(c, p, n, t, load);
+    if (s >= 0 || t->members < 2) return s;
+    whole.members = 1;
+    const f64 alone = costs_of(c, p, n, &whole, load);
+    return alone < 0 ? -1 : member_seconds(p, n, m, t, alone);
+}
+
+/* Waits that were measured with the workers of this machine. */
+static void measured_waits(struct plan *p, const struct machine *m, const struct costs *c) {
+    struct cost like = {.size = 1, .members = (u16)workers_of(m, 0)};
+    f64 *const to[] = {&p->waits.around, &p->waits.wake, &p->waits.seen};
+    for (u8 k = 0; c && k < COUNT(to); k++) {
+        like.kind = (u8)(COST_AROUND + k);
+        const struct cost *found = costs_find(c, &like);
+        if (found) *to[k] = found->seconds;
+    }
+}
+
+static f64 between_tasks(const struct machine *m, const struct costs *c) {
+    const struct cost like = {.kind = COST_TASK, .size = 1, .members = (u16)workers_of(m, 0)}, *found = c ? costs_find(c, &like) : NULL;
+    return found ? found->seconds : TASK_S;
+}
+
+void plan_cost(struct plan *p, const struct net *n, const struct machine *m, const struct costs *costs) {
+    const f64 load = load_of(p, m), gap = between_tasks(m, costs);
     p->exchange_bytes = 0;
+    measured_waits(p, m, costs);
     for (u32 i = 0; i < p->ntask; i++) {
         struct task *t = &p->task[i];
-        f64 s = seconds(p, n, m, i) + TASK_S;
+        const f64 known = measured(p, n, m, costs, t, load);
+        f64 s = known >= 0 ? known + gap : seconds(p, n, m, i) + TASK_S;
         i64 across = 0;
         if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
         p->exchange_bytes += team_bytes(p, t) + passed_bytes(p, m, t);

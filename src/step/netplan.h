@@ -95,6 +95,7 @@ static inline bool plan_holds_own_rows(const struct plan *p) { return netplan(p)
 /* Rows [b0,b1) of the batch that the tasks of a rank run. */
 void plan_rank_rows(const struct plan *p, i32 rank, i32 *b0, i32 *b1);
 
+struct costs;
 struct plan_request {
     const struct net *net;
     const struct machine *machine;
@@ -112,6 +113,7 @@ struct plan_request {
     bool any_slices;            /* ignore the number of slices in `parallel` */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
     i32 forgets; /* steps after which its recurrences forget their initial state, for the cost model; 0 = unknown */
+    const struct costs *costs; /* measured ones (costs.h); NULL = the cost model alone */
     bool dense;  /* no sparse rows for gradients of embeddings: for tests and measurements */
 };
 

@@ -465,7 +465,7 @@ err planner_finish(struct planner *p, struct plan **out) {
     home_of_weights(g, p->net->nop, p->at->theta);
     keep_at_first(g, p->at->grad0);
     TRY(sizes(g, p->net));
-    plan_cost(g, p->net, p->machine);
+    plan_cost(g, p->net, p->machine, p->q->costs);
     *out = g;
     return 0;
 }

@@ -170,7 +170,8 @@ static inline i32 merge_grains(const struct plan *p, const struct task *t, i32 g
     return grad == t->node_a ? t->node_b - t->node_a : imin(2 * t->node_b - t->node_a, p->ngrain) - t->node_b;
 }
 
-void plan_cost(struct plan *p, const struct net *n, const struct machine *m); /* cost.c: cost of tasks, predicted, exchange */
+/* cost.c: cost of tasks, by measured costs where there are any; predicted, exchange.  costs may be NULL. */
+void plan_cost(struct plan *p, const struct net *n, const struct machine *m, const struct costs *costs);
 /* Share of the op's backward pass that the task computes: 1, less where the weight gradient is made in parts (netplan.parted). */
 f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t);
 

@@ -11,49 +11,6 @@ enum { GATES = 2 }; /* of a round: all have run, all have compared */
 
 static bool walks_rows(u8 kind) { return kind == TASK_FWD || kind == TASK_BWD; }
 
-/* The key of a cost: kind, op and rows. */
-static struct cost key_of(const struct task *t) {
-    bool rows = walks_rows(t->kind);
-    return (struct cost){
-        .kind = t->kind, .op = rows || t->kind == TASK_PREP ? t->op : 0, .rows = rows ? t->box.b1 - t->box.b0 : 0};
-}
-
-err costs_put(struct costs *c, struct cost what) {
-    for (i32 i = 0; i < c->n; i++)
-        if (c->at[i].kind == what.kind && c->at[i].op == what.op && c->at[i].rows == what.rows) return 0;
-    if (c->n == COSTS_MAX) return FAIL(E1, "more than %d kinds of work were measured", COSTS_MAX);
-    c->at[c->n++] = what;
-    return 0;
-}
-
-/* The nearest known cost with at most (at least) this number of rows. */
-static const struct cost *nearest(const struct costs *c, enum task_kind kind, i32 op, i32 rows, bool fewer) {
-    const struct cost *best = NULL;
-    for (i32 i = 0; i < c->n; i++) {
-        const struct cost *k = &c->at[i];
-        if (k->kind != kind || k->op != op || (fewer ? k->rows > rows : k->rows < rows)) continue;
-        if (!best || (fewer ? k->rows > best->rows : k->rows < best->rows)) best = k;
-    }
-    return best;
-}
-
-f64 costs_get(const struct costs *c, enum task_kind kind, i32 op, i32 rows) {
-    const struct cost *low = nearest(c, kind, op, rows, true), *high = nearest(c, kind, op, rows, false);
-    if (!low && !high) return -1;
-    if (!low) return high->seconds * rows / high->rows;
-    if (low->rows == rows) return low->seconds;
-    if (!high) return low->seconds * rows / low->rows;
-    return low->seconds + (high->seconds - low->seconds) * (rows - low->rows) / (high->rows - low->rows);
-}
-
-/* Amount of work of a task in the unit of its cost. */
-static f64 amount(const struct plan *p, const struct task *t) {
-    if (walks_rows(t->kind) || t->kind == TASK_DW) return t->box.t1 - t->box.t0;
-    if (t->kind == TASK_PREP) return 1;
-    if (t->kind == TASK_ZERO) return (f64)netplan(p)->ntheta * ceil_div(t->box.b1 - t->box.b0, p->grain);
-    return (f64)(t->hi - t->lo);
-}
-
 static const struct walk *walk_of(const struct walks *w, const struct task *t) { return &w->op[t->op][t->kind == TASK_BWD]; }
 
 static bool is_chain(const struct net *n, const struct task *t) { return walks_rows(t->kind) && op_is_chain(&n->op[t->op]); }
@@ -98,22 +55,32 @@ static i32 most_rows(const struct task *t) {
     return rows;
 }
 
+/* A step of some rows of a chain, by one worker. */
+static struct cost step_of(const struct plan *p, const struct net *n, const struct task *t, i32 rows) {
+    return (struct cost){.kind = t->kind, .shape = costs_shape(n, t->op, p->grain), .size = rows};
+}
+
+static f64 step_seconds(const struct costs *c, struct cost like, i32 rows) {
+    like.size = rows;
+    return costs_get(c, &like);
+}
+
 /* Seconds of a step of the most rows that any member has, where all members' shares together took so long.  Of a step of fewer
  * rows: what is known, and between the most that are known and these a share of what is looked for.  t: the first of them. */
-static err learn_chain(struct costs *c, const struct task *t, const struct walk *w, f64 seconds) {
-    struct cost key = {.kind = t->kind, .op = t->op, .rows = most_rows(t)};
-    const struct cost *known = nearest(c, t->kind, t->op, key.rows, true);
-    const i32 low = known ? known->rows : 0;
+static err learn_chain(struct costs *c, const struct task *t, struct cost key, const struct walk *w, f64 seconds) {
+    const i32 rows = (i32)key.size;
+    const struct cost *known = costs_nearest(c, &key, true);
+    const i32 low = known ? (i32)known->size : 0;
     const f64 base = known ? known->seconds : 0;
     struct counter count;
     f64 share = 0;
-    if (low == key.rows) return 0;
-    err e = counter_new(key.rows, &count);
+    if (low == rows) return 0;
+    err e = counter_new(rows, &count);
     for (i32 r = 0; e == 0 && r < w->rounds; r++)
         for (i32 m = 0; m < t->members; m++) count_steps(w, r, t[m].box.b0, t[m].box.b1, count.sorted, count.side);
-    for (i32 i = 1; e == 0 && i <= key.rows; i++) {
-        const f64 steps = (f64)count.side[i], part = i > low ? (f64)(i - low) / (key.rows - low) : 0;
-        seconds -= steps * (i > low ? (1 - part) * base : costs_get(c, t->kind, t->op, i));
+    for (i32 i = 1; e == 0 && i <= rows; i++) {
+        const f64 steps = (f64)count.side[i], part = i > low ? (f64)(i - low) / (rows - low) : 0;
+        seconds -= steps * (i > low ? (1 - part) * base : step_seconds(c, key, i));
         share += steps * part;
     }
     arena_free(&count.arena);
@@ -122,28 +89,29 @@ static err learn_chain(struct costs *c, const struct task *t, const struct walk 
 }
 
 /* A member's share of a round. */
-static f64 member_round(const struct task *t, const struct costs *c, const struct walk *w, i32 round, struct counter *count) {
+static f64 member_round(const struct task *t, const struct costs *c, struct cost key, const struct walk *w, i32 round,
+                        struct counter *count) {
     const i32 rows = t->box.b1 - t->box.b0;
     f64 sum = 0;
     for (i32 i = 0; i <= rows; i++) count->side[i] = 0;
     count_steps(w, round, t->box.b0, t->box.b1, count->sorted, count->side);
     for (i32 i = 1; i <= rows; i++)
-        if (count->side[i] > 0) sum += (f64)count->side[i] * costs_get(c, t->kind, t->op, i);
+        if (count->side[i] > 0) sum += (f64)count->side[i] * step_seconds(c, key, i);
     return sum;
 }
 
 /* All members of a chain run until it is done.  t: its first task. */
-static err chain_costs(struct task *t, const struct costs *c, const struct walk *w, u32 *guessed) {
+static err chain_costs(struct task *t, const struct costs *c, struct cost key, const struct walk *w, u32 *guessed) {
     struct counter count;
     f64 sum = 0;
-    if (w->rounds == 0 || costs_get(c, t->kind, t->op, 1) < 0) {
+    if (w->rounds == 0 || step_seconds(c, key, 1) < 0) {
         *guessed += t->members;
         return 0;
     }
     err e = counter_new(w->nslice, &count);
     for (i32 r = 0; e == 0 && r < w->rounds; r++) {
         f64 slowest = 0;
-        for (i32 m = 0; m < t->members; m++) slowest = dmax(slowest, member_round(&t[m], c, w, r, &count));
+        for (i32 m = 0; m < t->members; m++) slowest = dmax(slowest, member_round(&t[m], c, key, w, r, &count));
         sum += slowest + (t->members > 1 ? GATES * PLAN_SYNC_S : 0);
     }
     arena_free(&count.arena);
@@ -153,31 +121,13 @@ static err chain_costs(struct task *t, const struct costs *c, const struct walk 
 
 /* ------------------------------------------------------------------ plans --------------------------------------------------- */
 
-/* Sums and amounts of the tasks of one key: merges that were done together are seen as one. */
-static err learn_key(struct costs *c, const struct plan *p, u32 first, const f64 *seconds) {
-    struct cost key = key_of(&p->task[first]);
-    f64 sum = 0, all = 0;
-    for (u32 i = 0; i < p->ntask; i++) {
-        const struct cost k = key_of(&p->task[i]);
-        if (k.kind != key.kind || k.op != key.op || k.rows != key.rows) continue;
-        if (i < first) return 0; /* an earlier task has the key */
-        sum += seconds[i];
-        all += amount(p, &p->task[i]);
-    }
-    key.seconds = sum / all;
-    return sum > 0 ? costs_put(c, key) : 0;
-}
-
-err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const struct walks *w, const f64 *seconds) {
+err costs_learn_walks(struct costs *c, const struct plan *p, const struct net *n, const struct walks *w, const f64 *seconds) {
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
-        if (t->members > 1 && !is_chain(n, t)) continue; /* a share of units is no measure of rows */
-        if (!is_chain(n, t))
-            TRY(learn_key(c, p, i, seconds));
-        else if (t->member == 0 && seconds[i] > 0 && walk_of(w, t)->rounds > 0)
-            TRY(learn_chain(c, t, walk_of(w, t), seconds[i]));
+        if (is_chain(n, t) && t->member == 0 && seconds[i] > 0 && walk_of(w, t)->rounds > 0)
+            TRY(learn_chain(c, t, step_of(p, n, t, most_rows(t)), walk_of(w, t), seconds[i]));
     }
-    return 0;
+    return costs_learn(c, p, n, seconds, false);
 }
 
 static bool one_process(const struct plan *p) {
@@ -186,14 +136,10 @@ static bool one_process(const struct plan *p) {
     return true;
 }
 
-/* -1 = not known.  One worker makes no weight gradient in parts: what it took is in its backward pass. */
+/* -1 = not known. */
 static f64 measured(const struct plan *p, const struct net *n, const struct task *t, const struct costs *c) {
-    struct task like = *t;
-    if (t->kind == TASK_DW) like.kind = TASK_BWD;
-    const struct cost key = key_of(&like);
     if (t->members > 1 || (t->kind == TASK_MERGE && !one_process(p))) return -1;
-    const f64 s = costs_get(c, key.kind, key.op, key.rows);
-    return s < 0 ? s : s * amount(p, t) * (key.kind == TASK_BWD ? plan_part_of_backward(p, n, t) : 1);
+    return costs_of(c, p, n, t, 0);
 }
 
 err plan_simulate(struct plan *p, const struct net *n, const struct costs *c, const struct walks *w, u32 *guessed) {
@@ -203,7 +149,7 @@ err plan_simulate(struct plan *p, const struct net *n, const struct costs *c, co
         if (is_chain(n, t)) {
             if (walk_of(w, t)->rounds > 0 && walk_of(w, t)->nslice != p->B)
                 return FAIL(E1, "%s: a chain of %d slices for %d rows", n->op[t->op].spec.name, walk_of(w, t)->nslice, p->B);
-            if (t->member == 0) TRY(chain_costs(t, c, walk_of(w, t), guessed));
+            if (t->member == 0) TRY(chain_costs(t, c, step_of(p, n, t, 1), walk_of(w, t), guessed));
             continue;
         }
         const f64 s = measured(p, n, t, c);

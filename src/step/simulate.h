@@ -17,7 +17,7 @@
 #ifndef STRETTO_STEP_SIMULATE_H
 #define STRETTO_STEP_SIMULATE_H
 
-#include "step/netplan.h"
+#include "step/costs.h"
 
 /* Rounds of a chain, as in struct chain_trace (slices/solver.h); rounds from `kept` on are assumed to equal the last kept one. */
 struct walk {
@@ -28,25 +28,10 @@ struct walks {
     struct walk op[NET_OPS][2]; /* forward, backward; rounds 0 = not known */
 };
 
-enum { COSTS_MAX = 256 };
-struct costs {
-    i32 n;
-    struct cost {
-        u8 kind;
-        u16 op;
-        i32 rows;    /* FWD, BWD: batch rows; else 0 */
-        f64 seconds; /* FWD, BWD: of one step over all rows; PREP: of the op; else of an element of theta */
-    } at[COSTS_MAX];
-};
-
-/* Adds a cost; an entry with the same kind, op and rows stays.  E1: the table is full. */
-err costs_put(struct costs *c, struct cost what);
-f64 costs_get(const struct costs *c, enum task_kind kind, i32 op, i32 rows); /* -1 = kind and op were not measured */
-
 /* Adds the costs of a plan whose tasks one worker ran in sequence.  seconds [ntask]: 0 = not measured; the first task of a chain
  * holds the time of all its members, each run with its own rows (step_apart).  Call it for plans with few rows per member first:
  * a round contains steps over fewer rows than a member has, and their cost must be known. */
-err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const struct walks *w, const f64 *seconds);
+err costs_learn_walks(struct costs *c, const struct plan *p, const struct net *n, const struct walks *w, const f64 *seconds);
 
 /* Sets the costs of the plan's tasks and p->predicted.  w: recorded with the same net and rows, on any devices.  *guessed: number
  * of tasks whose cost was not measured. */

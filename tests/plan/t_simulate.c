@@ -25,8 +25,21 @@ static struct plan *planned(i32 B, const char *on, const char *parallel, i32 sli
     return p;
 }
 
+static struct cost kind_of(enum task_kind kind, i32 op, i32 rows) {
+    const bool layer = kind == TASK_FWD || kind == TASK_BWD || kind == TASK_PREP;
+    return (struct cost){.kind = (u8)kind, .shape = layer ? costs_shape(&net, op, 1) : kind == TASK_UPDATE, .size = imax(1, rows)};
+}
+
+static f64 get(enum task_kind kind, i32 op, i32 rows) {
+    const struct cost like = kind_of(kind, op, rows);
+    return costs_get(&costs, &like);
+}
+
+/* Of an op; of an element of theta, if it has no rows. */
 static void put(enum task_kind kind, i32 op, i32 rows, f64 seconds) {
-    T_OK(costs_put(&costs, (struct cost){.kind = (u8)kind, .op = (u16)op, .rows = rows, .seconds = seconds}));
+    struct cost c = kind_of(kind, op, rows);
+    c.seconds = seconds;
+    T_OK(costs_put(&costs, c));
 }
 
 static void put_sums(f64 merge, f64 norm, f64 update, f64 zero) {
@@ -175,11 +188,11 @@ TEST(costs_are_learnt_from_a_step_on_one_device) {
         sum += seconds[i];
     }
     assert_int_equal(merges, 3);
-    T_OK(costs_learn(&costs, p, &net, &walks, seconds));
-    seconds_are(costs_get(&costs, TASK_FWD, 0, 4), 0.3125);
-    seconds_are(costs_get(&costs, TASK_FWD, 0, 3), 0.25);
-    seconds_are(costs_get(&costs, TASK_FWD, 0, 8), 0.625);
-    seconds_are(costs_get(&costs, TASK_MERGE, 0, 0), 0.5 / (3 * (f64)net.ntheta));
+    T_OK(costs_learn_walks(&costs, p, &net, &walks, seconds));
+    seconds_are(get(TASK_FWD, 0, 4), 0.3125);
+    seconds_are(get(TASK_FWD, 0, 3), 0.25);
+    seconds_are(get(TASK_FWD, 0, 8), 0.625);
+    seconds_are(get(TASK_MERGE, 0, 0), 0.5 / (3 * (f64)net.ntheta));
     const f64 got = simulated(p, 0);
     if (fabs(got - sum) > 1e-6 * sum) fail_msg("%.9g s where the tasks took %.9g", got, sum);
     mem_free(seconds);
@@ -194,19 +207,19 @@ TEST(costs_are_learnt_from_members_on_one_worker) {
     costs.n = 1;
     for (u32 i = 0; i < p->ntask; i++)
         if (p->task[i].kind == TASK_FWD && p->task[i].op == 0 && p->task[i].member == 0) seconds[i] = 23.75;
-    T_OK(costs_learn(&costs, p, &net, &walks, seconds));
+    T_OK(costs_learn_walks(&costs, p, &net, &walks, seconds));
     assert_int_equal(costs.n, 2);
-    seconds_are(costs_get(&costs, TASK_FWD, 0, 2), 0.1875);
+    seconds_are(get(TASK_FWD, 0, 2), 0.1875);
     plan_free(p);
 }
 
 TEST(costs_stay_and_are_limited) {
     costs.n = 0;
     put(TASK_FWD, 0, 1, 1), put(TASK_FWD, 0, 1, 2);
-    assert_true(costs_get(&costs, TASK_FWD, 0, 1) == 1);
-    assert_true(costs_get(&costs, TASK_BWD, 0, 1) == -1);
+    assert_true(get(TASK_FWD, 0, 1) == 1);
+    assert_true(get(TASK_BWD, 0, 1) == -1);
     for (i32 rows = 2; rows <= COSTS_MAX; rows++) put(TASK_FWD, 0, rows, 1);
-    T_FAILS(costs_put(&costs, (struct cost){.kind = TASK_FWD, .rows = COSTS_MAX + 1}), E1);
+    T_FAILS(costs_put(&costs, kind_of(TASK_FWD, 0, COSTS_MAX + 1)), E1);
 }
 
 T_MAIN(cmocka_unit_test(a_serial_plan_takes_the_sum_of_its_tasks), cmocka_unit_test(two_devices_wait_for_the_slower_one),

@@ -1,0 +1,153 @@
+/* costs.c - see costs.h: a table of measured seconds, and what tasks cost by it. */
+#include "step/costs.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/layer.h"
+#include "step/planner.h"
+
+const char *const cost_names[COST_NKIND] = {
+    [TASK_FWD] = "fwd", [TASK_BWD] = "bwd", [TASK_MERGE] = "merge", [TASK_NORM] = "norm", [TASK_UPDATE] = "update",
+    [TASK_PREP] = "prep", [TASK_ZERO] = "zero", [TASK_DW] = "dw", [COST_AROUND] = "around", [COST_WAKE] = "wake",
+    [COST_SEEN] = "seen", [COST_TASK] = "task"};
+
+static u64 add(u64 hash, const void *data, size_t n) {
+    for (const u8 *at = data, *end = at + n; at < end; at++) hash = (hash ^ *at) * 0x100000001b3; /* FNV-1a */
+    return hash;
+}
+
+/* Sizes of what an op reads and writes.  Of an embedding the rows of its table count: they decide whether it fits a cache. */
+u64 costs_shape(const struct net *n, i32 l, i32 grain) {
+    const struct op *op = &n->op[l];
+    const struct op_spec *s = &op->spec;
+    i64 sizes[] = {op->T, op->I, op->F, op->ntheta, op->nderived, grain, s->units, s->act, s->vocab, s->steps, s->nquantile,
+                   s->how, s->share >= 0 ? n->op[s->share].ntheta : -1, op_is_chain(op), op->out >= 0 && buf_sends(&n->buf[op->out])};
+    u64 hash = add(0xcbf29ce484222325, s->layer, strlen(s->layer));
+    hash = add(hash, sizes, sizeof sizes);
+    for (i32 i = 0; i < NET_IN; i++) {
+        const struct buf *b = s->in[i] >= 0 ? &n->buf[s->in[i]] : NULL;
+        const i64 in[] = {b ? b->T : -1, b ? b->F : -1, b && buf_sends(b) && b->consumer == l};
+        hash = add(hash, in, sizeof in);
+    }
+    return add(hash, &s->options, sizeof s->options);
+}
+
+/* ------------------------------------------------------------------ the table ----------------------------------------------- */
+
+static bool same_work(const struct cost *a, const struct cost *b) {
+    return a->shape == b->shape && a->kind == b->kind && a->busy == b->busy && a->members == b->members;
+}
+
+const struct cost *costs_find(const struct costs *c, const struct cost *like) {
+    for (i32 i = 0; i < c->n; i++)
+        if (same_work(&c->at[i], like) && c->at[i].size == like->size) return &c->at[i];
+    return NULL;
+}
+
+err costs_put(struct costs *c, struct cost what) {
+    if (costs_find(c, &what)) return 0;
+    if (c->n == COSTS_MAX) return FAIL(E1, "more than %d kinds of work were measured", COSTS_MAX);
+    c->at[c->n++] = what;
+    return 0;
+}
+
+const struct cost *costs_nearest(const struct costs *c, const struct cost *like, bool smaller) {
+    const struct cost *best = NULL;
+    for (i32 i = 0; i < c->n; i++) {
+        const struct cost *k = &c->at[i];
+        if (!same_work(k, like) || (smaller ? k->size > like->size : k->size < like->size)) continue;
+        if (!best || (smaller ? k->size > best->size : k->size < best->size)) best = k;
+    }
+    return best;
+}
+
+static f64 interpolate(const struct costs *c, const struct cost *like) {
+    const struct cost *low = costs_nearest(c, like, true), *high = costs_nearest(c, like, false);
+    const f64 size = (f64)like->size;
+    if (!low && !high) return -1;
+    if (!low) return high->seconds * size / (f64)high->size;
+    if (low->size == like->size) return low->seconds;
+    if (!high) return low->seconds * size / (f64)low->size;
+    return low->seconds + (high->seconds - low->seconds) * (size - (f64)low->size) / (f64)(high->size - low->size);
+}
+
+/* Seconds of busy workers against a worker alone, at the size measured that is nearest. */
+static f64 crowding(const struct costs *c, const struct cost *like) {
+    const struct cost *near = costs_nearest(c, like, true);
+    if (!near) near = costs_nearest(c, like, false);
+    if (!near) return 1;
+    struct cost alone = *near;
+    alone.busy = false;
+    const f64 s = interpolate(c, &alone);
+    return s > 0 && near->seconds > 0 ? near->seconds / s : 1;
+}
+
+f64 costs_get(const struct costs *c, const struct cost *like) {
+    struct cost alone = *like;
+    if (!like->busy || costs_find(c, like)) return interpolate(c, like);
+    alone.busy = false;
+    const f64 s = interpolate(c, &alone);
+    return s < 0 ? interpolate(c, like) : s * crowding(c, like);
+}
+
+/* ------------------------------------------------------------------ tasks --------------------------------------------------- */
+
+/* Elements of theta or a gradient that a task over a range touches. */
+static i64 touched(const struct plan *p, const struct task *t) {
+    if (t->kind == TASK_ZERO) return plan_touched_bytes(p, t->lo, t->hi, 1) / 4 * ceil_div(t->box.b1 - t->box.b0, p->grain);
+    return t->kind == TASK_MERGE ? plan_touched_bytes(p, t->lo, t->hi, merge_grains(p, t, t->node_b)) / 4 : t->hi - t->lo;
+}
+
+struct cost costs_key(const struct plan *p, const struct net *n, const struct task *t) {
+    struct cost k = {.kind = t->kind, .size = 1, .members = t->members > 1 ? t->members : 0};
+    if (t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_DW) k.size = t->box.b1 - t->box.b0;
+    else if (t->kind != TASK_PREP) k.size = touched(p, t);
+    if (task_walks(t) || t->kind == TASK_PREP || t->kind == TASK_DW) k.shape = costs_shape(n, t->op, p->grain);
+    else if (t->kind == TASK_UPDATE) k.shape = (u64)netplan(p)->nstate;
+    return k;
+}
+
+f64 costs_amount(const struct task *t) {
+    return task_walks(t) || t->kind == TASK_DW ? t->box.t1 - t->box.t0 : 1;
+}
+
+/* Sums the tasks of one key: merges that were done together are seen as one. */
+static err learn_key(struct costs *c, const struct plan *p, const struct cost *key, u32 first, const f64 *seconds, bool busy) {
+    struct cost found = key[first];
+    f64 sum = 0, all = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        if (!same_work(&key[i], &found) || key[i].size != found.size) continue;
+        if (i < first) return 0; /* an earlier task has the key */
+        sum += seconds[i];
+        all += costs_amount(&p->task[i]);
+    }
+    found.busy = busy;
+    found.seconds = sum / all;
+    return sum > 0 ? costs_put(c, found) : 0;
+}
+
+err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const f64 *seconds, bool busy) {
+    struct cost *key;
+    err e = 0;
+    NEW(key, p->ntask + 1);
+    for (u32 i = 0; i < p->ntask; i++) key[i] = costs_key(p, n, &p->task[i]);
+    for (u32 i = 0; i < p->ntask && e >= 0; i++)
+        if (!task_walks(&p->task[i]) || !op_is_chain(&n->op[p->task[i].op])) e = learn_key(c, p, key, i, seconds, busy);
+    mem_free(key);
+    return e;
+}
+
+f64 costs_of(const struct costs *c, const struct plan *p, const struct net *n, const struct task *t, f64 load) {
+    struct task like = *t;
+    struct cost key = costs_key(p, n, t);
+    f64 part = 1;
+    if (t->kind == TASK_DW || (t->kind == TASK_BWD && netplan(p)->parted.n > 0)) { /* measured as one backward pass */
+        like.kind = key.kind = TASK_BWD;
+        part = plan_part_of_backward(p, n, t);
+    }
+    const f64 alone = costs_get(c, &key);
+    key.busy = true;
+    const f64 busy = costs_get(c, &key), known = alone < 0 ? busy : alone + load * (busy - alone);
+    return known < 0 ? -1 : part * known * costs_amount(&like);
+}

@@ -1,0 +1,60 @@
+/* costs.h - measured seconds of kinds of work, from which the costs of a plan's tasks follow.
+ *
+ *     a plan's spans --costs_learn--> kind, shape, size -> seconds --costs_of--> cost of each task of any plan
+ *
+ * Work of a layer is known by the shape of its op (costs_shape), so that layers of one shape, and other nets that have it, share
+ * a measurement.  Seconds are kept for each size that was measured, because rows fill kernel tiles and vectors fill caches;
+ * between two sizes costs_get interpolates linearly, outside it goes on in proportion.
+ *
+ * `busy` costs were measured while every worker of the host had work: cores share memory bandwidth, the last cache and the power
+ * limit that sets their clock. */
+#ifndef STRETTO_STEP_COSTS_H
+#define STRETTO_STEP_COSTS_H
+
+#include "step/netplan.h"
+
+enum { COSTS_MAX = 2048 };
+
+/* Kinds besides the tasks, with `members` workers: seconds that a step takes before its first and after its last task; until a
+ * worker begins its first task, after worker 0 has; until a worker sees that another one is done; between two tasks. */
+enum { COST_AROUND = TASK_NKIND, COST_WAKE, COST_SEEN, COST_TASK, COST_NKIND };
+extern const char *const cost_names[COST_NKIND];
+
+struct cost {
+    u64 shape;   /* costs_shape; 0 = no layer's */
+    u8 kind;     /* enum task_kind, or COST_AROUND .. */
+    bool busy;
+    u16 members; /* of a team, or workers; 0 = a task of one worker */
+    i64 size;    /* FWD, BWD: rows; ranges of theta: elements that are touched; else 1 */
+    f64 seconds; /* FWD, BWD: of one step of all rows; else of the whole */
+};
+struct costs {
+    i32 n;
+    struct cost at[COSTS_MAX];
+};
+
+/* A hash of what decides how long the work of an op takes, but for rows: its layer, its sizes, its options, rows per
+ * micro-batch. */
+u64 costs_shape(const struct net *n, i32 op, i32 grain);
+
+const struct cost *costs_find(const struct costs *c, const struct cost *like); /* the same kind of work and size; NULL = none */
+/* The nearest known one with at most (at least) this size. */
+const struct cost *costs_nearest(const struct costs *c, const struct cost *like, bool smaller);
+/* Adds a cost; one of the same kind of work and size stays.  E1: the table is full. */
+err costs_put(struct costs *c, struct cost what);
+/* -1 = this kind of work was not measured.  A busy cost that was not measured follows from the one of a worker alone. */
+f64 costs_get(const struct costs *c, const struct cost *like);
+
+/* The kind of work of a task, without seconds; amount: how often its unit of seconds is taken. */
+struct cost costs_key(const struct plan *p, const struct net *n, const struct task *t);
+f64 costs_amount(const struct task *t);
+
+/* Adds the costs of the tasks of a plan that are no chain.  seconds [ntask]: 0 = not measured.  Tasks that ran as one (exec.h,
+ * `blocks`) hold their seconds in the first. */
+err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const f64 *seconds, bool busy);
+
+/* Seconds of a task where `load` of the other workers of its host have work too (0 none, 1 all); -1 = not measured.  Merges of
+ * gradients that come from other ranks: without the messages. */
+f64 costs_of(const struct costs *c, const struct plan *p, const struct net *n, const struct task *t, f64 load);
+
+#endif
