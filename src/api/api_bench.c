@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/rng.h"
+#include "base/mem.h"
+#include "learn/costs.h"
 #include "learn/forecast/batch.h"
 #include "learn/forecast/resolve.h"
 
@@ -73,15 +75,21 @@ static err bench_one(const struct subject *s, const struct run_context *ctx, i32
     struct engine engine;
     struct resources use = ctx->use;
     struct arena a = {0};
+    struct costs *costs;
     f32 *input[NET_BUFS] = {0};
     f64 seconds = 0;
     use.parallel = row->strategy;
     use.steps = MANY_STEPS; /* enough steps for autotuning to measure */
     use.slices = s->spec.cut.slices;
     use.course = s->spec.cut.course;
-    TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), &engine));
+    NEW(costs, 1);
+    err e = costs_open(&s->net, &use, s->B, optim_find("adam"), COSTS_WORTH, costs);
+    use.costs = costs->n > 0 ? costs : NULL;
+    if (e >= 0) e = engine_new(&s->net, &use, s->B, 0, optim_find("adam"), &engine);
+    mem_free(costs);
+    TRY(e);
     net_weights_init(&s->net, 1, engine.store.theta);
-    err e = random_inputs(s, &a, input);
+    e = random_inputs(s, &a, input);
     if (e >= 0) e = time_steps(&engine, input, (i64)s->B * s->cells, repeat, &seconds);
     snprintf(row->strategy, sizeof row->strategy, "%.31s", engine.plan->strategy);
     snprintf(row->walked, sizeof row->walked, "%s", plan_walked(engine.plan));

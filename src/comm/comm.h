@@ -166,6 +166,11 @@ err comm_check_equal(struct comm *c, const char *what, u64 number, const char *f
 err comm_broadcast(struct comm *c, const char *name, void *data, i64 bytes);
 err comm_broadcast_from(struct comm *c, i32 root, const char *name, void *data, i64 bytes);
 err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes);
+/* Seconds of a small message from rank 0 to the last rank, and of a byte of a large one: the same numbers on all ranks. */
+struct comm_link {
+    f64 latency, per_byte;
+};
+err comm_measure_link(struct comm *c, struct comm_link *out);
 /* Hash of data that must be equal on all ranks; before: COMM_HASH, or a hash to continue. */
 u64 comm_hash(u64 before, const void *data, size_t bytes);
 

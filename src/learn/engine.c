@@ -101,6 +101,7 @@ struct plan_request engine_request(const struct net *net, const struct resources
                                  .any_slices = r->any_slices,
                                  .course = r->course,
                                  .dense = dense_tables(),
+                                 .costs = r->costs,
                                  .parallel = r->parallel};
 }
 

@@ -34,6 +34,7 @@ struct resources {
     const volatile int *stop;      /* set by a signal handler */
     struct comm *comm;             /* ranks that train together; NULL = none */
     const struct machine *ranks;   /* machine of all ranks; NULL = machine */
+    const struct costs *costs;     /* measured ones, for plans; NULL = the cost model */
     bool heal;                     /* elastic recovery: each rank keeps the whole state (comm_allow_recovery) */
     const struct policy *policy;         /* store policy: when ranks send what, and whether batches are prefetched */
     struct store_spec store;             /* of ranks that train together */

@@ -112,14 +112,6 @@ static f64 member_seconds(const struct plan *p, const struct net *n, const struc
     return whole * ceil_div(panels, t->members) / panels + wait * (t->box.t1 - t->box.t0);
 }
 
-/* The weight gradient has as many multiplications as the forward pass. */
-f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t) {
-    const struct op *op = &n->op[t->op];
-    if (netplan(p)->parted.n == 0 || t->op != netplan(p)->parted.op || !op->layer->flops) return 1;
-    const f64 dw = op->layer->flops(op, n, p->B, false) / op->layer->flops(op, n, p->B, true);
-    return t->kind == TASK_DW ? dw / t->node_b : 1 - dw;
-}
-
 /* A recurrent layer reads its weights once per time step; with few rows it is limited by the cache. Half of backward, the
  * weight gradient, is one product over all steps. */
 static f64 few_rows(const struct op *op, const struct task *t, f64 rows) {
@@ -198,15 +190,15 @@ static f64 member_round(const struct plan *p, const struct net *n, const struct 
 }
 
 /* Messages between ranks before and after each comparison, and at the end: small ones, in every round. */
-static f64 between_ranks(const struct plan *p, const struct machine *m, i32 rounds) {
-    return p->nrank > 1 ? 3e-6 * m->link_us * (1 + rounds) : 0;
+static f64 between_ranks(const struct plan *p, i32 rounds) {
+    return p->nrank > 1 ? 3e-6 * p->link_us * (1 + rounds) : 0;
 }
 
 /* All members of a chain run until it is done, and wait for the slowest member in each round. */
 static f64 chain_seconds(const struct plan *p, const struct net *n, const struct machine *m, u32 first) {
     const struct task *t = &p->task[first];
     const struct expected x = expect(p, n, t);
-    f64 sum = between_ranks(p, m, x.rounds), slowest = 0;
+    f64 sum = between_ranks(p, x.rounds), slowest = 0;
     for (i32 round = 1; round <= imin(x.rounds, CHAIN_ROUNDS); round++) {
         slowest = 0;
         for (u32 k = first; k < p->ntask && p->task[k].op == t->op && p->task[k].kind == t->kind; k++)
@@ -236,13 +228,13 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
 }
 
 /* Bytes of activations and their gradients that a task reads from tasks of other ranks; sets the time that those need to send. */
-static i64 passed_bytes(struct plan *p, const struct machine *m, const struct task *t) {
+static i64 passed_bytes(struct plan *p, const struct task *t) {
     i64 sum = 0;
     for (u32 d = t->dep0; task_walks(t) && d < t->dep0 + t->ndep; d++) {
         struct task *from = &p->task[p->dep[d]];
         if (!task_walks(from) || p->place[from->device].rank == p->place[t->device].rank || t->member > 0) continue;
         const f64 bytes = 4 * floats_written(p, from);
-        from->link = (f32)(bytes / (m->link_gbytes * 1e9) + m->link_us * 1e-6);
+        from->link = (f32)(bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6);
         sum += (i64)bytes;
     }
     return sum;
@@ -264,8 +256,8 @@ static f64 load_of(const struct plan *p, const struct machine *m) {
 }
 
 /* Measured seconds of a task: of a team that was not measured, a member's share of what the task takes alone.  -1 = unknown. */
-static f64 measured(const struct plan *p, const struct net *n, const struct machine *m, const struct costs *c, const struct task *t,
-                    f64 load) {
+static f64 measured(const struct plan *p, const struct net *n, const struct machine *m, const struct costs *c,
+                    const struct task *t, f64 load) {
     struct task whole = *t;
     if (!c || (task_walks(t) && op_is_chain(&n->op[t->op]))) return -1;
     const f64 s = costs_of(c, p, n, t, load);
@@ -275,34 +267,34 @@ static f64 measured(const struct plan *p, const struct net *n, const struct mach
     return alone < 0 ? -1 : member_seconds(p, n, m, t, alone);
 }
 
-/* Waits that were measured with the workers of this machine. */
-static void measured_waits(struct plan *p, const struct machine *m, const struct costs *c) {
-    struct cost like = {.size = 1, .members = (u16)workers_of(m, 0)};
-    f64 *const to[] = {&p->waits.around, &p->waits.wake, &p->waits.seen};
-    for (u8 k = 0; c && k < COUNT(to); k++) {
-        like.kind = (u8)(COST_AROUND + k);
-        const struct cost *found = costs_find(c, &like);
-        if (found) *to[k] = found->seconds;
-    }
+/* A measured cost besides those of tasks, or what is assumed without one. */
+static f64 known_or(const struct costs *c, u8 kind, i32 workers, f64 assumed) {
+    const struct cost like = {.kind = kind, .size = 1, .members = (u16)workers}, *found = c ? costs_find(c, &like) : NULL;
+    return found ? found->seconds : assumed;
 }
 
-static f64 between_tasks(const struct machine *m, const struct costs *c) {
-    const struct cost like = {.kind = COST_TASK, .size = 1, .members = (u16)workers_of(m, 0)}, *found = c ? costs_find(c, &like) : NULL;
-    return found ? found->seconds : TASK_S;
+/* Waits between the workers of this machine, and its links. */
+static void set_waits(struct plan *p, const struct machine *m, const struct costs *c) {
+    const i32 workers = workers_of(m, 0);
+    p->waits.around = known_or(c, COST_AROUND, workers, p->waits.around);
+    p->waits.wake = known_or(c, COST_WAKE, workers, p->waits.wake);
+    p->waits.seen = known_or(c, COST_SEEN, workers, p->waits.seen);
+    p->link_us = 1e6 * known_or(c, COST_LATENCY, 0, 1e-6 * p->link_us);
+    p->link_gbytes = 1e-9 / known_or(c, COST_BYTE, 0, 1e-9 / p->link_gbytes);
 }
 
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m, const struct costs *costs) {
-    const f64 load = load_of(p, m), gap = between_tasks(m, costs);
+    const f64 load = load_of(p, m), gap = known_or(costs, COST_TASK, workers_of(m, 0), TASK_S);
     p->exchange_bytes = 0;
-    measured_waits(p, m, costs);
+    set_waits(p, m, costs);
     for (u32 i = 0; i < p->ntask; i++) {
         struct task *t = &p->task[i];
         const f64 known = measured(p, n, m, costs, t, load);
         f64 s = known >= 0 ? known + gap : seconds(p, n, m, i) + TASK_S;
         i64 across = 0;
         if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
-        p->exchange_bytes += team_bytes(p, t) + passed_bytes(p, m, t);
-        if (across > 0) s += (f64)across / (m->link_gbytes * 1e9) + m->link_us * 1e-6;
+        p->exchange_bytes += team_bytes(p, t) + passed_bytes(p, t);
+        if (across > 0) s += (f64)across / (p->link_gbytes * 1e9) + p->link_us * 1e-6;
         t->cost = (f32)s;
     }
     p->predicted = plan_schedule(p, NULL);

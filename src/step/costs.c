@@ -10,7 +10,7 @@
 const char *const cost_names[COST_NKIND] = {
     [TASK_FWD] = "fwd", [TASK_BWD] = "bwd", [TASK_MERGE] = "merge", [TASK_NORM] = "norm", [TASK_UPDATE] = "update",
     [TASK_PREP] = "prep", [TASK_ZERO] = "zero", [TASK_DW] = "dw", [COST_AROUND] = "around", [COST_WAKE] = "wake",
-    [COST_SEEN] = "seen", [COST_TASK] = "task"};
+    [COST_SEEN] = "seen", [COST_TASK] = "task", [COST_LATENCY] = "latency", [COST_BYTE] = "byte"};
 
 static u64 add(u64 hash, const void *data, size_t n) {
     for (const u8 *at = data, *end = at + n; at < end; at++) hash = (hash ^ *at) * 0x100000001b3; /* FNV-1a */
@@ -21,8 +21,9 @@ static u64 add(u64 hash, const void *data, size_t n) {
 u64 costs_shape(const struct net *n, i32 l, i32 grain) {
     const struct op *op = &n->op[l];
     const struct op_spec *s = &op->spec;
-    i64 sizes[] = {op->T, op->I, op->F, op->ntheta, op->nderived, grain, s->units, s->act, s->vocab, s->steps, s->nquantile,
-                   s->how, s->share >= 0 ? n->op[s->share].ntheta : -1, op_is_chain(op), op->out >= 0 && buf_sends(&n->buf[op->out])};
+    const i64 shared = s->share >= 0 ? n->op[s->share].ntheta : -1, sends = op->out >= 0 && buf_sends(&n->buf[op->out]);
+    const i64 sizes[] = {op->T, op->I, op->F, op->ntheta, op->nderived, grain, s->units, s->act, s->vocab, s->steps,
+                         s->nquantile, s->how, shared, sends, op_is_chain(op)};
     u64 hash = add(0xcbf29ce484222325, s->layer, strlen(s->layer));
     hash = add(hash, sizes, sizeof sizes);
     for (i32 i = 0; i < NET_IN; i++) {
@@ -36,7 +37,8 @@ u64 costs_shape(const struct net *n, i32 l, i32 grain) {
 /* ------------------------------------------------------------------ the table ----------------------------------------------- */
 
 static bool same_work(const struct cost *a, const struct cost *b) {
-    return a->shape == b->shape && a->kind == b->kind && a->busy == b->busy && a->members == b->members;
+    return a->shape == b->shape && a->kind == b->kind && a->busy == b->busy && a->members == b->members &&
+           a->steps == b->steps;
 }
 
 const struct cost *costs_find(const struct costs *c, const struct cost *like) {
@@ -101,6 +103,7 @@ static i64 touched(const struct plan *p, const struct task *t) {
 
 struct cost costs_key(const struct plan *p, const struct net *n, const struct task *t) {
     struct cost k = {.kind = t->kind, .size = 1, .members = t->members > 1 ? t->members : 0};
+    if (task_is_chunk(t, n)) k.steps = t->box.t1 - t->box.t0;
     if (t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_DW) k.size = t->box.b1 - t->box.b0;
     else if (t->kind != TASK_PREP) k.size = touched(p, t);
     if (task_walks(t) || t->kind == TASK_PREP || t->kind == TASK_DW) k.shape = costs_shape(n, t->op, p->grain);
@@ -138,16 +141,33 @@ err costs_learn(struct costs *c, const struct plan *p, const struct net *n, cons
     return e;
 }
 
+/* The weight gradient has as many multiplications as the forward pass. */
+f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t) {
+    const struct op *op = &n->op[t->op];
+    if (netplan(p)->parted.n == 0 || t->op != netplan(p)->parted.op || !op->layer->flops) return 1;
+    const f64 dw = op->layer->flops(op, n, p->B, false) / op->layer->flops(op, n, p->B, true);
+    return t->kind == TASK_DW ? dw / t->node_b : 1 - dw;
+}
+
+/* Alone, busy, or between. */
+static f64 under_load(const struct costs *c, struct cost key, f64 load) {
+    const f64 alone = costs_get(c, &key);
+    key.busy = true;
+    const f64 busy = costs_get(c, &key);
+    return alone < 0 ? busy : alone + load * (busy - alone);
+}
+
 f64 costs_of(const struct costs *c, const struct plan *p, const struct net *n, const struct task *t, f64 load) {
-    struct task like = *t;
     struct cost key = costs_key(p, n, t);
     f64 part = 1;
     if (t->kind == TASK_DW || (t->kind == TASK_BWD && netplan(p)->parted.n > 0)) { /* measured as one backward pass */
-        like.kind = key.kind = TASK_BWD;
+        key.kind = TASK_BWD;
         part = plan_part_of_backward(p, n, t);
     }
-    const f64 alone = costs_get(c, &key);
-    key.busy = true;
-    const f64 busy = costs_get(c, &key), known = alone < 0 ? busy : alone + load * (busy - alone);
-    return known < 0 ? -1 : part * known * costs_amount(&like);
+    f64 known = under_load(c, key, load);
+    if (known < 0 && key.steps > 0) {
+        key.steps = 0;
+        known = under_load(c, key, load);
+    }
+    return known < 0 ? -1 : part * known * costs_amount(t);
 }

@@ -15,9 +15,10 @@
 
 enum { COSTS_MAX = 2048 };
 
-/* Kinds besides the tasks, with `members` workers: seconds that a step takes before its first and after its last task; until a
- * worker begins its first task, after worker 0 has; until a worker sees that another one is done; between two tasks. */
-enum { COST_AROUND = TASK_NKIND, COST_WAKE, COST_SEEN, COST_TASK, COST_NKIND };
+/* Kinds besides the tasks.  With `members` workers: seconds that a step takes before its first and after its last task; until a
+ * worker begins its first task, after worker 0 has; until a worker sees that another one is done; between two tasks.  Between
+ * ranks: of a message, and of a byte. */
+enum { COST_AROUND = TASK_NKIND, COST_WAKE, COST_SEEN, COST_TASK, COST_LATENCY, COST_BYTE, COST_NKIND };
 extern const char *const cost_names[COST_NKIND];
 
 struct cost {
@@ -25,6 +26,7 @@ struct cost {
     u8 kind;     /* enum task_kind, or COST_AROUND .. */
     bool busy;
     u16 members; /* of a team, or workers; 0 = a task of one worker */
+    i32 steps;   /* of a chunk, whose calls cost more than their share of the steps; 0 = all steps */
     i64 size;    /* FWD, BWD: rows; ranges of theta: elements that are touched; else 1 */
     f64 seconds; /* FWD, BWD: of one step of all rows; else of the whole */
 };
@@ -52,6 +54,9 @@ f64 costs_amount(const struct task *t);
 /* Adds the costs of the tasks of a plan that are no chain.  seconds [ntask]: 0 = not measured.  Tasks that ran as one (exec.h,
  * `blocks`) hold their seconds in the first. */
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const f64 *seconds, bool busy);
+
+/* Share of the op's backward pass that the task computes: 1, less where the weight gradient is made in parts (netplan.parted). */
+f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t);
 
 /* Seconds of a task where `load` of the other workers of its host have work too (0 none, 1 all); -1 = not measured.  Merges of
  * gradients that come from other ranks: without the messages. */

@@ -121,6 +121,7 @@ struct plan_request {
  * Returns the number of layers, at least 1. */
 i32 net_layers(const struct net *n, i32 layer[NET_OPS]);
 
+bool net_sliced(const struct net *n); /* some op's rows are time slices */
 i32 plan_grain(i32 B, i32 count); /* rows per micro-batch, for about `count` micro-batches; 0 = as many as are cheap */
 
 /* Number of time slices in an expression, before there is a net: N of "time:N", -1 for "time", 0 = none. */
@@ -136,6 +137,8 @@ err plan_make(const struct plan_request *q, struct plan **out);
 void plan_print(const struct plan *p, const struct net *n, struct str *out);
 err plan_parse(const char *text, const char *path, const struct plan_request *q, struct plan **out); /* E402 with line:column */
 err plan_glance(const char *text, const char *path); /* checks the title of a plan, before there is a net; E402 */
+/* Sets the costs of tasks, p->predicted and p->exchange_bytes, by measured costs where there are any (NULL = none). */
+void plan_cost(struct plan *p, const struct net *n, const struct machine *m, const struct costs *costs);
 /* NULL if every op, merge and update is done exactly once, in an order that gives the bits of the serial plan. Otherwise a
  * message, and the task that it is about (ntask = none). plan_make and plan_parse call it on their results. */
 const char *plan_check(const struct plan *p, const struct net *n, u32 *task);

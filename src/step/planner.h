@@ -125,7 +125,6 @@ bool op_has_backward(const struct net *n, const struct op *op); /* it receives a
 
 /* ops.c: panels of hidden units that the members of a team can divide (1: a team is not possible). */
 i32 op_panels(const struct op *op);
-bool net_sliced(const struct net *n); /* some op's rows are time slices */
 i32 net_rank(const struct net *n);    /* rank of the correction of initial states (--slice-rank): the largest of any op */
 
 /* wave.c.  A wave is a run of consecutive ops that can compute chunks of steps, each on a device of its own. */
@@ -169,10 +168,5 @@ i64 plan_touched_bytes(const struct plan *p, i64 lo, i64 hi, i32 n);
 static inline i32 merge_grains(const struct plan *p, const struct task *t, i32 grad) {
     return grad == t->node_a ? t->node_b - t->node_a : imin(2 * t->node_b - t->node_a, p->ngrain) - t->node_b;
 }
-
-/* cost.c: cost of tasks, by measured costs where there are any; predicted, exchange.  costs may be NULL. */
-void plan_cost(struct plan *p, const struct net *n, const struct machine *m, const struct costs *costs);
-/* Share of the op's backward pass that the task computes: 1, less where the weight gradient is made in parts (netplan.parted). */
-f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t);
 
 #endif

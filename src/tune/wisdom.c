@@ -99,6 +99,17 @@ static bool get_seconds(struct words *w, const char *name, f64 *out) {
     return false;
 }
 
+/* The rest of a line that began with "cost". */
+static bool parse_cost(struct words *w, struct tune_seconds *c) {
+    size_t len;
+    *c = (struct tune_seconds){0};
+    const bool key = get_text(w, "cpu", c->cpu, sizeof c->cpu) && get_text(w, "table", c->table, sizeof c->table) &&
+                     get_count(w, "threads", &c->threads) && get_text(w, "work", c->work, sizeof c->work);
+    if (!key || !get_seconds(w, "seconds", &c->seconds)) return false;
+    word(w, &len);
+    return len == 0;
+}
+
 static bool parse(const char *line, size_t n, struct tune_entry *e) {
     struct words w = {line, line + n};
     struct tune_key *k = &e->key;
@@ -138,11 +149,20 @@ void wisdom_line(const struct tune_entry *e, struct str *out) {
     for (i32 i = 0; i < TUNE_VARIANTS; i++) put_seconds(variants[k->kind][i], e->seconds[i], out);
 }
 
+static void cost_line(const struct tune_seconds *c, struct str *out) {
+    str_addf(out, "cost cpu=%s table=%s threads=%d work=%s", c->cpu, c->table, c->threads, c->work);
+    put_seconds("seconds", c->seconds, out);
+}
+
 void wisdom_print(const struct wisdom *w, struct str *out) {
-    str_addf(out, "%s%d   (measured choices of kernels, one line each; delete a line to measure it again)\n", HEAD,
+    str_addf(out, "%s%d   (measured on this machine, a line each; delete one to measure it again)\n", HEAD,
              WISDOM_VERSION);
     for (i32 i = 0; i < w->n; i++) {
         wisdom_line(&w->entry[i], out);
+        str_add(out, "\n");
+    }
+    for (i32 i = 0; i < w->ncost; i++) {
+        cost_line(&w->cost[i], out);
         str_add(out, "\n");
     }
 }
@@ -176,6 +196,26 @@ err wisdom_put(struct wisdom *w, const struct tune_entry *e) {
     return 0;
 }
 
+static bool same_cost(const struct tune_seconds *a, const struct tune_seconds *b) {
+    return a->threads == b->threads && strcmp(a->work, b->work) == 0 && strcmp(a->table, b->table) == 0 &&
+           strcmp(a->cpu, b->cpu) == 0;
+}
+
+err wisdom_put_cost(struct wisdom *w, const struct tune_seconds *c) {
+    for (i32 i = 0; i < w->ncost; i++)
+        if (same_cost(&w->cost[i], c)) {
+            w->cost[i] = *c;
+            return 0;
+        }
+    if (w->ncost == WISDOM_LINES) { /* drop the oldest */
+        memmove(w->cost, w->cost + 1, (size_t)(w->ncost - 1) * sizeof *w->cost);
+        w->ncost--;
+    }
+    GROW(w->cost, w->ncost, w->cap_cost);
+    w->cost[w->ncost++] = *c;
+    return 0;
+}
+
 /* Version after HEAD; 0 = not a wisdom file. */
 static i64 version_of(const char *text, size_t n) {
     size_t head = sizeof HEAD - 1, digits = 0;
@@ -183,6 +223,17 @@ static i64 version_of(const char *text, size_t n) {
     if (n <= head || memcmp(text, HEAD, head) != 0) return 0;
     while (head + digits < n && text[head + digits] >= '0' && text[head + digits] <= '9') digits++;
     return digits > 0 && digits < 9 && str_to_i64(text + head, digits, &v) ? v : 0;
+}
+
+static err read_line(struct wisdom *w, const char *at, const char *end, bool *good) {
+    static const char cost[] = "cost ";
+    struct words rest = {at + sizeof cost - 1, end};
+    struct tune_entry e;
+    struct tune_seconds c;
+    const bool of_cost = rest.at < end && memcmp(at, cost, sizeof cost - 1) == 0;
+    *good = of_cost ? parse_cost(&rest, &c) : parse(at, (size_t)(end - at), &e);
+    if (!*good) return 0;
+    return of_cost ? wisdom_put_cost(w, &c) : wisdom_put(w, &e);
 }
 
 err wisdom_read(struct wisdom *w, const char *text, size_t n) {
@@ -193,17 +244,14 @@ err wisdom_read(struct wisdom *w, const char *text, size_t n) {
         snprintf(w->damage, sizeof w->damage, "it is not a wisdom file of version %d and was not changed", WISDOM_VERSION);
         return 0;
     }
-    for (const char *at = text, *end = text + n, *next; at < end && w->n < WISDOM_LINES; at = next, number++) {
+    for (const char *at = text, *end = text + n, *next; at < end; at = next, number++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
+        bool good;
         next = stop ? stop + 1 : end;
         if (!stop) stop = end;
-        struct tune_entry e;
         if (stop == at || *at == '#') continue;
-        if (parse(at, (size_t)(stop - at), &e)) {
-            TRY(wisdom_put(w, &e));
-        } else if (bad++ == 0) {
-            first = number;
-        }
+        TRY(read_line(w, at, stop, &good));
+        if (!good && bad++ == 0) first = number;
     }
     if (bad > 1)
         snprintf(w->damage, sizeof w->damage, "line %d and %d more are damaged and were left out", first, bad - 1);
@@ -285,6 +333,7 @@ err wisdom_open(const char *cpu, struct wisdom *out) {
 void wisdom_close(struct wisdom *w) {
     mem_free(w->path);
     mem_free(w->entry);
+    mem_free(w->cost);
     *w = (struct wisdom){0};
 }
 
@@ -309,19 +358,24 @@ err wisdom_save(struct wisdom *w) {
     err e = 0;
     bool any = false;
     for (i32 i = 0; i < w->n; i++) any = any || w->entry[i].fresh;
+    for (i32 i = 0; i < w->ncost; i++) any = any || w->cost[i].fresh;
     if (!w->path || !any) return 0;
     e = read_file(&file);
     if (e >= 0 && file.foreign)
         e = FAIL_AT(E702, w->path, "STRETTO_WISDOM=off, or the path of a file of its own", "%s", file.damage);
     for (i32 i = 0; i < w->n && e >= 0; i++)
         if (w->entry[i].fresh) e = wisdom_put(&file, &w->entry[i]);
+    for (i32 i = 0; i < w->ncost && e >= 0; i++)
+        if (w->cost[i].fresh) e = wisdom_put_cost(&file, &w->cost[i]);
     if (e >= 0) {
         wisdom_print(&file, &text);
         e = str_ok(&text);
     }
     if (e >= 0) e = write_file(w->path, &text);
     for (i32 i = 0; i < w->n && e >= 0; i++) w->entry[i].fresh = false;
+    for (i32 i = 0; i < w->ncost && e >= 0; i++) w->cost[i].fresh = false;
     str_free(&text);
     mem_free(file.entry);
+    mem_free(file.cost);
     return e;
 }

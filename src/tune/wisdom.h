@@ -3,8 +3,10 @@
  *     # stretto wisdom 1
  *     how cpu=Intel/806f8 table=avx512 cell=lstm precision=fp32 T=100 B=32 I=8 H=64 threads=1 best=ahead fold=571us ahead=443us
  *     precision cpu=... table=amx cell=lstm T=168 B=64 I=32 H=256 threads=1 best=bf16 fp32=160.1ms bf16=21.3ms
+ *     cost cpu=... table=avx512 threads=2 work=fwd:6f1b9d2c40aa7e31:busy:0:16 seconds=3.2us
  *
- * One line per question; `best` is the answer, the times are the reason. A damaged line is skipped and reported in `damage`. A
+ * One line per question; `best` is the answer, the times are the reason.  A cost is what a kind of work took, which its client
+ * names (learn/costs.h). A damaged line is skipped and reported in `damage`. A
  * file of another format or version is never changed. The file is written under a unique name and renamed, merged with lines
  * that other processes added meanwhile, so concurrent processes lose no line. Not thread-safe. */
 #ifndef STRETTO_TUNE_WISDOM_H
@@ -14,7 +16,7 @@
 #include "kern/kern.h"
 
 enum tune_kind { TUNE_HOW, TUNE_PRECISION, TUNE_NKIND };
-enum { WISDOM_VERSION = 1, WISDOM_CPU = 64, WISDOM_TABLE = 16, WISDOM_LINES = 4096, TUNE_VARIANTS = 2 };
+enum { WISDOM_VERSION = 1, WISDOM_CPU = 64, WISDOM_TABLE = 24, WISDOM_WORK = 64, WISDOM_LINES = 4096, TUNE_VARIANTS = 2 };
 
 /* The key of a question. precision is 0 for TUNE_PRECISION. */
 struct tune_key {
@@ -33,6 +35,14 @@ struct tune_entry {
     bool fresh; /* measured by this process, not yet in the file */
 };
 
+/* Seconds of a kind of work, with this number of worker threads. */
+struct tune_seconds {
+    char cpu[WISDOM_CPU], table[WISDOM_TABLE], work[WISDOM_WORK]; /* without spaces */
+    i32 threads;
+    f64 seconds;
+    bool fresh;
+};
+
 struct wisdom {
     char *path; /* NULL = off, or no place for the file: answers last as long as the process */
     bool foreign; /* the file is not a wisdom file of this version: never overwrite it */
@@ -41,6 +51,9 @@ struct wisdom {
     struct tune_entry *entry;
     i32 n;
     i64 cap;
+    struct tune_seconds *cost;
+    i32 ncost;
+    i64 cap_cost;
     char damage[400]; /* "line 7 is damaged and was left out", "" = none; the code that reports it clears it */
 };
 
@@ -51,6 +64,7 @@ void wisdom_close(struct wisdom *w);
 
 const struct tune_entry *wisdom_find(const struct wisdom *w, const struct tune_key *key); /* NULL = not known */
 err wisdom_put(struct wisdom *w, const struct tune_entry *e);                             /* E601 */
+err wisdom_put_cost(struct wisdom *w, const struct tune_seconds *c);                      /* E601 */
 err wisdom_save(struct wisdom *w); /* E701, E702; no effect without a path */
 
 /* Text form. wisdom_read adds to the entries; lines it cannot parse only set `damage`. */

@@ -27,7 +27,8 @@ static struct plan *planned(i32 B, const char *on, const char *parallel, i32 sli
 
 static struct cost kind_of(enum task_kind kind, i32 op, i32 rows) {
     const bool layer = kind == TASK_FWD || kind == TASK_BWD || kind == TASK_PREP;
-    return (struct cost){.kind = (u8)kind, .shape = layer ? costs_shape(&net, op, 1) : kind == TASK_UPDATE, .size = imax(1, rows)};
+    const u64 shape = layer ? costs_shape(&net, op, 1) : kind == TASK_UPDATE; /* one vector of optimiser state */
+    return (struct cost){.kind = (u8)kind, .shape = shape, .size = imax(1, rows)};
 }
 
 static f64 get(enum task_kind kind, i32 op, i32 rows) {

@@ -22,6 +22,7 @@ struct fit_step {
     struct net *net, *cut;         /* net: the net to train: the forecaster's, or `cut`, the same net over slices of windows */
     struct engine engine, whole;   /* whole: engine of the forecaster's net, validates if `engine` has the cut net */
     struct batcher batch, valid_batch;
+    struct costs *costs;           /* measured, for the plans of the training */
     struct stream *stream;         /* decoder.every_step: validates instead of valid_batch */
     i64 steps;                     /* of a member */
     i64 cells;                     /* targets in all parts of the current step (--accumulate) */

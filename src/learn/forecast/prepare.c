@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "learn/costs.h"
 #include "learn/forecast/balance.h"
 #include "learn/forecast/save.h"
 #include "learn/slices/slices.h"
@@ -71,6 +72,14 @@ static err prepare_validation(struct fit *t, i32 rows) {
     return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->step.valid_batch);
 }
 
+/* Measured costs for the plans; where ranks wait for one that heals, those that are known. */
+static err prepare_costs(struct fit *t, i32 B, const struct optim *optim, struct resources *use) {
+    if (!t->step.costs) NEW(t->step.costs, 1);
+    TRY(costs_open(t->step.net, use, B, optim, t->left ? COSTS_KNOWN : COSTS_WORTH, t->step.costs));
+    use->costs = t->step.costs->n > 0 ? t->step.costs : NULL;
+    return 0;
+}
+
 err training_prepare(struct fit *t) {
     struct forecaster *f = t->f;
     const struct series *x = t->series;
@@ -90,6 +99,7 @@ err training_prepare(struct fit *t) {
     use.steps = t->left ? 0 : t->step.steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
     tell_parts(t, nwin, B / rows);
     TRY(store_split(t, rows, &B, &use));
+    TRY(prepare_costs(t, B, optim, &use));
     i32 valid = (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid));
     TRY(engine_new(t->step.net, &use, B, s->decoder->every_step || validates_apart(t) ? 0 : valid, optim, &t->step.engine));
     if (s->cut.slices > 1) f->spec.cut.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
@@ -127,6 +137,8 @@ void training_drop(struct fit *t) {
     batcher_free(&t->step.batch);
     batcher_free(&t->step.valid_batch);
     stream_free(t->step.stream);
+    mem_free(t->step.costs);
+    t->step.costs = NULL;
     t->save.saving = NULL;
     t->save.found = NULL;
     t->step.batch = t->step.valid_batch = (struct batcher){0};

@@ -1,0 +1,241 @@
+/* costs.c (learn) - see costs.h: lines of the wisdom to costs and back; which plans are measured. */
+#include "learn/costs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "learn/probe.h"
+
+enum { PLANS = 5, BUSY = 3, RUNS = 20 }; /* plans that one worker runs, and all; steps of a plan, about */
+#define MOST_S 0.05            /* that the steps of a plan take, unless three take longer */
+#define SEEN_MOST 20e-6
+
+/* ------------------------------------------------------------------ lines --------------------------------------------------- */
+
+/* "fwd:6f1b9d2c40aa7e31:busy:2:6:16": kind, shape, whether all workers were busy, members of a team, steps of a chunk, size. */
+static void work_name(const struct cost *c, char out[WISDOM_WORK]) {
+    snprintf(out, WISDOM_WORK, "%s:%016llx:%s:%d:%d:%lld", cost_names[c->kind], (unsigned long long)c->shape,
+             c->busy ? "busy" : "alone", c->members, c->steps, (long long)c->size);
+}
+
+static bool read_work(const char *text, struct cost *c) {
+    char kind[16], busy[8];
+    unsigned long long shape;
+    int members, steps;
+    long long size;
+    *c = (struct cost){.kind = COST_NKIND};
+    if (sscanf(text, "%15[a-z]:%16llx:%7[a-z]:%d:%d:%lld", kind, &shape, busy, &members, &steps, &size) != 6) return false;
+    for (u8 k = 0; k < COST_NKIND; k++)
+        if (strcmp(kind, cost_names[k]) == 0) c->kind = k;
+    if (c->kind == COST_NKIND || members < 0 || members > UINT16_MAX || steps < 0 || size < 1) return false;
+    c->shape = shape;
+    c->busy = strcmp(busy, "busy") == 0;
+    c->members = (u16)members;
+    c->steps = steps;
+    c->size = size;
+    return c->busy || strcmp(busy, "alone") == 0;
+}
+
+static void line_key(const struct resources *r, struct tune_seconds *line) {
+    static const char *const mode[] = {"", ":F", ":A", ":N", ":S"}; /* enum cell_how, where --kernel names one */
+    *line = (struct tune_seconds){.threads = r->machine->ndevice, .fresh = true};
+    snprintf(line->cpu, sizeof line->cpu, "%s", r->wisdom->cpu);
+    const i32 ranks = comm_local_size(r->comm); /* which measure at the same time */
+    snprintf(line->table, sizeof line->table, "%.12s%s", r->kern->name, mode[r->how]);
+    if (ranks > 1) snprintf(line->table + strlen(line->table), sizeof line->table - strlen(line->table), "*%d", ranks);
+}
+
+static err from_wisdom(const struct resources *r, struct costs *out) {
+    const struct wisdom *w = r->wisdom;
+    struct tune_seconds like;
+    line_key(r, &like);
+    for (i32 i = 0; i < w->ncost && out->n < COSTS_MAX; i++) {
+        const struct tune_seconds *line = &w->cost[i];
+        struct cost c;
+        if (line->threads != like.threads || strcmp(line->cpu, like.cpu) != 0 || strcmp(line->table, like.table) != 0) continue;
+        if (!read_work(line->work, &c)) continue;
+        c.seconds = line->seconds;
+        TRY(costs_put(out, c));
+    }
+    return 0;
+}
+
+/* Stores the costs from number `from` on. */
+static err to_wisdom(const struct resources *r, const struct costs *c, i32 from) {
+    struct tune_seconds line;
+    line_key(r, &line);
+    for (i32 i = from; i < c->n; i++) {
+        work_name(&c->at[i], line.work);
+        line.seconds = dmax(c->at[i].seconds, 1e-12);
+        TRY(wisdom_put_cost(r->wisdom, &line));
+    }
+    if (wisdom_save(r->wisdom) == 0) return 0;
+    event_note(r->events, EVENT_NOTE, "measurements could not be saved: %s: %s", err_last()->where, err_last()->text);
+    err_clear();
+    return 0;
+}
+
+/* ------------------------------------------------------------------ plans --------------------------------------------------- */
+
+struct measure {
+    const struct resources *r;
+    struct probe probe;
+    struct costs *to;
+    struct machine *machine; /* this host with another number of devices */
+    struct pool *one;        /* one worker */
+};
+
+/* The plan of one cut for so many devices of this host; NULL = it does not apply. */
+static err plan_for(struct measure *m, const char *cut, i32 devices, struct plan **out) {
+    char parallel[32] = "serial";
+    const struct machine *host = m->r->machine;
+    machine_copy(m->machine, host);
+    m->machine->nrank = 1;
+    m->machine->ndevice = devices;
+    for (i32 d = 0; d < devices; d++) m->machine->device[d] = host->device[imin(d, host->ndevice - 1)];
+    if (devices > 1) snprintf(parallel, sizeof parallel, "%s:%d", cut, devices);
+    struct resources use = *m->r;
+    use.machine = m->machine;
+    use.ranks = NULL;
+    use.parallel = parallel;
+    use.place = NULL;
+    use.costs = NULL;
+    use.microbatches = 0;
+    if (devices > 1 && devices != host->ndevice) use.steps = 0; /* no training runs it: its modes need no measurement */
+    const struct plan_request q = engine_request(m->probe.net, &use, m->probe.B, m->probe.optim);
+    const err e = plan_make(&q, out);
+    if (e == -E401) err_clear();
+    TRY(e == -E401 ? 0 : e);
+    return *out ? engine_choose_how(*out, m->probe.net, &use) : 0;
+}
+
+static bool knows(const struct costs *c, u8 kind, i32 workers) {
+    const struct cost like = {.kind = kind, .size = 1, .members = (u16)workers};
+    return costs_find(c, &like) != NULL;
+}
+
+/* Is there a task whose cost is not known? */
+static bool lacks(const struct measure *m, const struct plan *p, bool busy) {
+    for (u32 i = 0; i < p->ntask; i++) {
+        struct cost key = costs_key(p, m->probe.net, &p->task[i]);
+        key.busy = busy;
+        if (!costs_find(m->to, &key)) return true;
+    }
+    return false;
+}
+
+static err put_wait(struct costs *to, u8 kind, i32 workers, f64 seconds) {
+    return costs_put(to, (struct cost){.kind = kind, .size = 1, .members = (u16)workers, .seconds = seconds});
+}
+
+/* The wait for other devices with which the schedule is as long as the step was. */
+static f64 seen_of(struct measure *m, struct plan *p, f64 step) {
+    f64 low = 0, high = SEEN_MOST;
+    plan_cost(p, m->probe.net, m->r->machine, m->to);
+    for (i32 k = 0; k < 20; k++) {
+        p->waits.seen = 0.5 * (low + high);
+        if (plan_schedule(p, NULL) < step) low = p->waits.seen;
+        else high = p->waits.seen;
+    }
+    return 0.5 * (low + high);
+}
+
+/* Costs of a plan that all workers run, and their waits. */
+static err learn_waits(struct measure *m, struct plan *p, const struct probe_result *got) {
+    const i32 workers = m->r->machine->ndevice;
+    TRY(put_wait(m->to, COST_AROUND, workers, got->waits.around));
+    if (p->ndevice == 1) return put_wait(m->to, COST_TASK, workers, got->gap);
+    if (knows(m->to, COST_WAKE, workers)) return 0;
+    TRY(put_wait(m->to, COST_WAKE, workers, got->waits.wake));
+    return put_wait(m->to, COST_SEEN, workers, seen_of(m, p, got->step));
+}
+
+static err learn_plan(struct measure *m, struct plan *p, struct pool *pool, bool busy) {
+    struct probe_result got = {0};
+    const bool whole = pool == m->r->pool; /* as training will run it */
+    NEW(got.seconds, p->ntask + 1);
+    err e = probe_plan(&m->probe, p, pool, &got);
+    if (e >= 0) e = costs_learn(m->to, p, m->probe.net, got.seconds, busy);
+    if (e >= 0 && whole) e = learn_waits(m, p, &got);
+    mem_free(got.seconds);
+    return e;
+}
+
+static err measure_plan(struct measure *m, const char *cut, i32 devices, bool busy) {
+    struct plan *p = NULL;
+    struct pool *pool = busy || devices == 1 ? m->r->pool : m->one;
+    TRY(plan_for(m, cut, devices, &p));
+    if (!p) return 0;
+    const bool waits = pool == m->r->pool && !knows(m->to, COST_TASK, pool_size(pool));
+    err e = 0;
+    if ((waits || lacks(m, p, busy)) && pool_size(pool) <= m->r->machine->ndevice) e = learn_plan(m, p, pool, busy);
+    plan_free(p);
+    return e;
+}
+
+/* One worker: all rows, half, a quarter .., a micro-batch.  All workers: their share of the rows, of the units, of the layers. */
+static err measure_all(struct measure *m) {
+    const i32 n = m->r->machine->ndevice, grains = ceil_div(m->probe.B, plan_grain(m->probe.B, m->r->grains));
+    TRY(measure_plan(m, "data", 1, false));
+    for (i32 k = 2, plans = 1; k < 2 * grains && plans < PLANS; k *= 2, plans++)
+        TRY(measure_plan(m, "data", imin(plans == PLANS - 1 ? grains : k, grains), false));
+    if (n < 2) return 0;
+    TRY(measure_plan(m, "data", imin(n, grains), true));
+    TRY(measure_plan(m, "unit", n, true));
+    return measure_plan(m, "wave", n, true);
+}
+
+/* ------------------------------------------------------------------ the whole ----------------------------------------------- */
+
+/* Seconds that a step takes and that measuring takes, by the cost model. */
+static err worth(struct measure *m, bool *yes) {
+    struct plan *p = NULL;
+    TRY(plan_for(m, "data", 1, &p));
+    if (!p) return 0;
+    const f64 cost = (PLANS + BUSY) * dmin(dmax(MOST_S, 5 * p->predicted), RUNS * p->predicted);
+    *yes = cost <= TUNE_LONG && p->predicted * (f64)m->r->steps >= TUNE_WORTH * cost;
+    plan_free(p);
+    return 0;
+}
+
+static err measure(struct measure *m, enum costs_wish wish) {
+    bool yes = wish == COSTS_MEASURE;
+    const i32 from = m->to->n;
+    NEW(m->machine, 1);
+    TRY(pool_new(1, &m->one));
+    if (!yes) TRY(worth(m, &yes));
+    if (!yes) return 0;
+    TRY(measure_all(m));
+    return m->to->n > from ? to_wisdom(m->r, m->to, from) : 0;
+}
+
+static err put_link(const struct resources *r, struct costs *to) {
+    struct comm_link link;
+    TRY(comm_measure_link(r->comm, &link));
+    TRY(costs_put(to, (struct cost){.kind = COST_LATENCY, .size = 1, .seconds = link.latency}));
+    return costs_put(to, (struct cost){.kind = COST_BYTE, .size = 1, .seconds = dmax(link.per_byte, 1e-15)});
+}
+
+/* All ranks take the costs of rank 0; where it has none, none is measured of the link. */
+static err share(const struct resources *r, struct costs *c) {
+    TRY(comm_broadcast_slow(r->comm, "costs", c, sizeof *c));
+    return c->n > 0 ? put_link(r, c) : 0;
+}
+
+err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, enum costs_wish wish,
+               struct costs *out) {
+    struct measure m = {.r = r, .to = out, .probe = {.net = net, .kern = r->kern, .optim = optim, .B = B, .most = MOST_S}};
+    err e = 0;
+    out->n = 0;
+    if (net_sliced(net)) return 0;
+    if (r->wisdom && !r->wisdom->off) {
+        e = from_wisdom(r, out);
+        if (e >= 0 && wish != COSTS_KNOWN) e = measure(&m, wish);
+    }
+    pool_free(m.one);
+    mem_free(m.machine);
+    TRY(e);
+    return comm_size(r->comm) > 1 ? share(r, out) : 0;
+}

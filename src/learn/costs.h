@@ -1,0 +1,22 @@
+/* costs.h (learn) - the measured costs of a net's work on this host, for the planner: from the wisdom file, or measured now.
+ *
+ *     serial, data:2, data:4 ..  run by one worker          --probe.h--> seconds of each number of rows, alone
+ *     data:N, unit:N, wave:N     run by all workers         --probe.h--> the same while all are busy; waits of a step
+ *     what the wisdom lacks is measured if the run is far longer than that, and saved */
+#ifndef STRETTO_LEARN_COSTS_H
+#define STRETTO_LEARN_COSTS_H
+
+#include "learn/engine.h"
+#include "step/costs.h"
+
+enum costs_wish {
+    COSTS_KNOWN,  /* from the wisdom alone */
+    COSTS_WORTH,  /* measured if r->steps steps take far longer than that */
+    COSTS_MEASURE /* measured */
+};
+/* Adds the costs of the net's training steps with B rows.  The costs of rank 0 are those of all ranks, so that all plan alike;
+ * collective.  Empty where the wisdom is off, and for nets with time slices. */
+err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, enum costs_wish wish,
+               struct costs *out);
+
+#endif
