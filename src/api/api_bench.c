@@ -12,12 +12,13 @@
 #include "learn/forecast/batch.h"
 #include "learn/forecast/resolve.h"
 
-enum { WIDTHS = 4, WAYS = 5, MANY_STEPS = 1 << 20, ROWS = 100000 };
-enum { SLICED = 4 }; /* index of the strategy that cuts windows into time slices */
+enum { WIDTHS = 4, MANY_STEPS = 1 << 20, ROWS = 100000 };
+/* Strategies that get a row of the table, where they fit.  SLICED: cuts windows into time slices. */
+enum { SERIAL, DATA, UNIT, WAVE, PIPELINE, ASKED, SLICED, WAYS };
 
 struct bench_row {
     i32 hidden, B;
-    char strategy[32], walked[8]; /* walked: execution mode of the first recurrent layer: "fold", "ahead", "-" = the kernels
+    char strategy[64], walked[8]; /* walked: execution mode of the first recurrent layer: "fold", "ahead", "-" = the kernels
                                    * choose */
     f64 ms, predicted_ms, windows_per_s;
     bool chosen; /* the strategy of --parallel auto */
@@ -27,7 +28,8 @@ struct bench_row {
 struct subject {
     struct net net;
     struct forecast_spec spec;
-    i32 B, cells; /* rows; forecast cells of each row */
+    i32 B, cells;        /* rows; forecast cells of each row */
+    struct costs *costs; /* measured, for the predicted times */
 };
 
 static i32 slices_of(const struct subject *s) { return imax(1, s->spec.cut.slices); }
@@ -71,27 +73,27 @@ static err time_steps(struct engine *e, f32 *const *input, i64 cells, i32 repeat
     return 0;
 }
 
+static struct resources uses_of(const struct subject *s, const struct run_context *ctx) {
+    struct resources use = ctx->use;
+    use.costs = s->costs;
+    use.slices = s->spec.cut.slices;
+    use.course = s->spec.cut.course;
+    return use;
+}
+
 static err bench_one(const struct subject *s, const struct run_context *ctx, i32 repeat, struct bench_row *row) {
     struct engine engine;
-    struct resources use = ctx->use;
+    struct resources use = uses_of(s, ctx);
     struct arena a = {0};
-    struct costs *costs;
     f32 *input[NET_BUFS] = {0};
     f64 seconds = 0;
     use.parallel = row->strategy;
     use.steps = MANY_STEPS; /* enough steps for autotuning to measure */
-    use.slices = s->spec.cut.slices;
-    use.course = s->spec.cut.course;
-    NEW(costs, 1);
-    err e = costs_open(&s->net, &use, s->B, optim_find("adam"), COSTS_WORTH, costs);
-    use.costs = costs->n > 0 ? costs : NULL;
-    if (e >= 0) e = engine_new(&s->net, &use, s->B, 0, optim_find("adam"), &engine);
-    mem_free(costs);
-    TRY(e);
+    TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), &engine));
     net_weights_init(&s->net, 1, engine.store.theta);
-    e = random_inputs(s, &a, input);
+    err e = random_inputs(s, &a, input);
     if (e >= 0) e = time_steps(&engine, input, (i64)s->B * s->cells, repeat, &seconds);
-    snprintf(row->strategy, sizeof row->strategy, "%.31s", engine.plan->strategy);
+    snprintf(row->strategy, sizeof row->strategy, "%s", engine.plan->strategy);
     snprintf(row->walked, sizeof row->walked, "%s", plan_walked(engine.plan));
     row->B = s->B;
     row->ms = 1e3 * seconds;
@@ -102,14 +104,15 @@ static err bench_one(const struct subject *s, const struct run_context *ctx, i32
     return e;
 }
 
-/* Strategies that get a row of the table: data if there are enough rows, otherwise units or layers; time slices if they
- * were requested or --parallel auto chooses them. */
-static bool strategy_row(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, char *out, size_t size) {
-    bool rows = ceil_div(B, plan_grain(B, 0)) >= threads;
-    snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data:%d" : k == 2 ? "unit" : k == 3 ? "wave" : "time",
-             threads);
+/* The expression of a row; false: it has none. */
+static bool strategy_row(i32 k, const struct options *o, const struct forecast_spec *spec, i32 threads, char *out, size_t size) {
+    static const char *const cut[] = {"serial", "data", "unit", "wave", "pipeline"};
+    if (k == SLICED) snprintf(out, size, "time");
+    else if (k == ASKED) snprintf(out, size, "%s", o->parallel);
+    else snprintf(out, size, k == SERIAL ? "%s" : "%s:%d", cut[k], threads);
     if (k == SLICED) return spec->cut.slices > 1;
-    return k == 0 || (threads > 1 && rows == (k == 1));
+    if (k == ASKED) return spec->cut.slices <= 1;
+    return k == SERIAL || threads > 1;
 }
 
 static err subject_of(const struct options *o, const struct forecast_spec *spec, i32 slices, struct subject *s) {
@@ -126,36 +129,69 @@ static err subject_of(const struct options *o, const struct forecast_spec *spec,
     return forecast_rows(&s->spec, windows, shape.ntarget, &nwin, &s->B);
 }
 
+/* The name of the plan of an expression. */
+static err name_of(const struct subject *s, const struct run_context *ctx, char *strategy, size_t size) {
+    struct resources use = uses_of(s, ctx);
+    struct plan *p;
+    use.parallel = strategy;
+    const struct plan_request q = engine_request(&s->net, &use, s->B, optim_find("adam"));
+    TRY(plan_make(&q, &p));
+    snprintf(strategy, size, "%s", p->strategy);
+    plan_free(p);
+    return 0;
+}
+
+/* Measures a row, unless one from `from` on has measured its plan already.  *n: rows so far. */
+static err bench_row(const struct subject *s, const struct run_context *ctx, i32 repeat, struct bench_row *rows, i32 from, i32 *n) {
+    struct bench_row *row = &rows[*n];
+    char name[sizeof row->strategy];
+    snprintf(name, sizeof name, "%s", row->strategy);
+    err e = name_of(s, ctx, name, sizeof name);
+    for (i32 i = from; i < *n && e >= 0; i++)
+        if (strcmp(rows[i].strategy, name) == 0) return 0;
+    if (e >= 0) e = bench_one(s, ctx, repeat, row);
+    if (e >= 0) (*n)++;
+    if (e != -E401 || *n == from) return e;
+    err_clear(); /* the strategy does not fit this net: no row */
+    return 0;
+}
+
 /* Marks the row of the strategy that --parallel auto would take. */
 static err mark_chosen(const struct subject *s, const struct run_context *ctx, struct bench_row *from,
                        const struct bench_row *end) {
-    struct plan *p;
-    TRY(plan_make(&(struct plan_request){.net = &s->net, .machine = ctx->machine, .B = s->B, .train = true, .nstate = 2,
-                                         .parallel = "auto", .slices = slices_of(s) > 1 ? s->spec.cut.slices : 0,
-                                         .course = s->spec.cut.course}, &p));
-    for (; from < end; from++) from->chosen = strcmp(from->strategy, p->strategy) == 0;
-    plan_free(p);
+    char name[sizeof from->strategy] = "auto";
+    TRY(name_of(s, ctx, name, sizeof name));
+    for (; from < end; from++) from->chosen = strcmp(from->strategy, name) == 0;
     return 0;
+}
+
+static err bench_ways(struct options *o, const struct run_context *ctx, const struct forecast_spec *spec, struct subject *s,
+                      struct bench_row *rows, i32 *n) {
+    const i32 from = *n;
+    for (i32 k = 0; k < WAYS; k++) {
+        struct bench_row *row = &rows[*n];
+        *row = (struct bench_row){.hidden = spec->hidden};
+        if (!strategy_row(k, o, spec, ctx->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
+        if (k == SERIAL || k == SLICED) {
+            TRY(subject_of(o, spec, k == SLICED ? spec->cut.slices : 1, s));
+            struct resources use = uses_of(s, ctx);
+            use.steps = MANY_STEPS;
+            TRY(costs_open(&s->net, &use, s->B, optim_find("adam"), COSTS_WORTH, s->costs));
+        }
+        TRY(bench_row(s, ctx, (i32)o->repeat, rows, from, n));
+    }
+    return mark_chosen(s, ctx, rows + from, rows + *n);
 }
 
 static err bench_width(struct options *o, const struct run_context *ctx, const struct forecast_spec *spec, i32 hidden,
                        struct bench_row *rows, i32 *n) {
     struct forecast_spec wide = *spec;
     struct subject *s;
-    i32 from = *n;
     wide.hidden = hidden;
     NEW(s, 1);
-    err e = 0;
-    for (i32 k = 0; e >= 0 && k < WAYS; k++) {
-        struct bench_row *row = &rows[*n];
-        row->hidden = hidden;
-        if (k == 0 || k == SLICED) e = subject_of(o, &wide, k == SLICED ? imax(1, wide.cut.slices) : 1, s);
-        if (e < 0 || !strategy_row(k, &wide, s->B, ctx->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
-        e = bench_one(s, ctx, (i32)o->repeat, row);
-        if (e == -E401 && k > 0) e = 0, err_clear(); /* the strategy does not fit this net: no row */
-        else (*n)++;
-    }
-    if (e >= 0) e = mark_chosen(s, ctx, rows + from, rows + *n);
+    s->costs = mem_alloc(sizeof *s->costs);
+    err e = s->costs ? bench_ways(o, ctx, &wide, s, rows, n) : -E601;
+    mem_free(s->costs);
     mem_free(s);
     return e;
 }
@@ -206,7 +242,7 @@ static err show(const struct options *o, const struct run_context *ctx, const st
 stretto_err stretto_bench(stretto_config *config, int json, char **out) {
     struct options o;
     struct run_context ctx = {0};
-    struct bench_row rows[WAYS * WIDTHS] = {0};
+    struct bench_row rows[WAYS * WIDTHS + 1] = {0};
     struct str text = {0};
     i32 n = 0;
     err e = opt_copy(&o, &config->o);

@@ -13,6 +13,12 @@ static f64 read_clock(clockid_t which) {
 }
 
 f64 clock_now(void) { return read_clock(CLOCK_MONOTONIC); }
+f64 clock_cpu(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
+}
+
 f64 clock_wall(void) { return read_clock(CLOCK_REALTIME); }
 
 void clock_date(char out[32]) {

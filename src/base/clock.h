@@ -6,6 +6,7 @@
 
 f64 clock_now(void);             /* seconds, monotonic */
 f64 clock_wall(void);            /* seconds since 1970 */
+f64 clock_cpu(void);             /* seconds of processor time that all threads of this process have used */
 void clock_date(char out[32]);   /* "2026-11-21 20:31:07" UTC */
 
 struct civil {

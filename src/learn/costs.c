@@ -10,7 +10,6 @@
 
 enum { PLANS = 5, BUSY = 3, RUNS = 20 }; /* plans that one worker runs, and all; steps of a plan, about */
 #define MOST_S 0.05            /* that the steps of a plan take, unless three take longer */
-#define SEEN_MOST 20e-6
 
 /* ------------------------------------------------------------------ lines --------------------------------------------------- */
 
@@ -62,13 +61,17 @@ static err from_wisdom(const struct resources *r, struct costs *out) {
     return 0;
 }
 
+static void line_of(const struct resources *r, const struct cost *c, struct tune_seconds *line) {
+    line_key(r, line);
+    work_name(c, line->work);
+    line->seconds = dmax(c->seconds, 1e-12);
+}
+
 /* Stores the costs from number `from` on. */
 static err to_wisdom(const struct resources *r, const struct costs *c, i32 from) {
     struct tune_seconds line;
-    line_key(r, &line);
     for (i32 i = from; i < c->n; i++) {
-        work_name(&c->at[i], line.work);
-        line.seconds = dmax(c->at[i].seconds, 1e-12);
+        line_of(r, &c->at[i], &line);
         TRY(wisdom_put_cost(r->wisdom, &line));
     }
     if (wisdom_save(r->wisdom) == 0) return 0;
@@ -85,6 +88,7 @@ struct measure {
     struct costs *to;
     struct machine *machine; /* this host with another number of devices */
     struct pool *one;        /* one worker */
+    bool disturbed;          /* other programs used the cores: the wisdom keeps nothing */
 };
 
 /* The plan of one cut for so many devices of this host; NULL = it does not apply. */
@@ -126,30 +130,27 @@ static bool lacks(const struct measure *m, const struct plan *p, bool busy) {
     return false;
 }
 
-static err put_wait(struct costs *to, u8 kind, i32 workers, f64 seconds) {
-    return costs_put(to, (struct cost){.kind = kind, .size = 1, .members = (u16)workers, .seconds = seconds});
-}
-
-/* The wait for other devices with which the schedule is as long as the step was. */
-static f64 seen_of(struct measure *m, struct plan *p, f64 step) {
-    f64 low = 0, high = SEEN_MOST;
-    plan_cost(p, m->probe.net, m->r->machine, m->to);
-    for (i32 k = 0; k < 20; k++) {
-        p->waits.seen = 0.5 * (low + high);
-        if (plan_schedule(p, NULL) < step) low = p->waits.seen;
-        else high = p->waits.seen;
+/* The shortest wait that was ever measured: what makes one longer is another program. */
+static err put_wait(struct measure *m, u8 kind, i32 workers, f64 seconds) {
+    const struct cost c = {.kind = kind, .size = 1, .members = (u16)workers, .seconds = dmax(seconds, 1e-9)};
+    struct tune_seconds line;
+    for (i32 i = 0; i < m->to->n; i++) {
+        struct cost *was = &m->to->at[i];
+        if (was->kind != kind || was->members != workers || was->seconds <= c.seconds) continue;
+        was->seconds = c.seconds;
+        line_of(m->r, was, &line);
+        return wisdom_put_cost(m->r->wisdom, &line);
     }
-    return 0.5 * (low + high);
+    return costs_put(m->to, c);
 }
 
-/* Costs of a plan that all workers run, and their waits. */
-static err learn_waits(struct measure *m, struct plan *p, const struct probe_result *got) {
+/* The waits of a plan that the workers of training run. */
+static err learn_waits(struct measure *m, const struct plan *p, const struct probe_result *got) {
     const i32 workers = m->r->machine->ndevice;
-    TRY(put_wait(m->to, COST_AROUND, workers, got->waits.around));
-    if (p->ndevice == 1) return put_wait(m->to, COST_TASK, workers, got->gap);
-    if (knows(m->to, COST_WAKE, workers)) return 0;
-    TRY(put_wait(m->to, COST_WAKE, workers, got->waits.wake));
-    return put_wait(m->to, COST_SEEN, workers, seen_of(m, p, got->step));
+    TRY(put_wait(m, COST_AROUND, workers, got->waits.around));
+    if (p->ndevice == 1) return put_wait(m, COST_TASK, workers, got->gap);
+    TRY(put_wait(m, COST_WAKE, workers, got->waits.wake));
+    return got->waits.seen > 0 ? put_wait(m, COST_SEEN, workers, got->waits.seen) : 0;
 }
 
 static err learn_plan(struct measure *m, struct plan *p, struct pool *pool, bool busy) {
@@ -157,8 +158,10 @@ static err learn_plan(struct measure *m, struct plan *p, struct pool *pool, bool
     const bool whole = pool == m->r->pool; /* as training will run it */
     NEW(got.seconds, p->ntask + 1);
     err e = probe_plan(&m->probe, p, pool, &got);
-    if (e >= 0) e = costs_learn(m->to, p, m->probe.net, got.seconds, busy);
-    if (e >= 0 && whole) e = learn_waits(m, p, &got);
+    m->disturbed = m->disturbed || got.disturbed;
+    const bool learns = e >= 0 && !(busy && got.disturbed); /* without busy costs, those of a worker alone hold */
+    if (learns) e = costs_learn(m->to, p, m->probe.net, got.seconds, busy);
+    if (learns && e >= 0 && whole) e = learn_waits(m, p, &got);
     mem_free(got.seconds);
     return e;
 }
@@ -208,7 +211,7 @@ static err measure(struct measure *m, enum costs_wish wish) {
     if (!yes) TRY(worth(m, &yes));
     if (!yes) return 0;
     TRY(measure_all(m));
-    return m->to->n > from ? to_wisdom(m->r, m->to, from) : 0;
+    return m->to->n > from && !m->disturbed ? to_wisdom(m->r, m->to, from) : 0;
 }
 
 static err put_link(const struct resources *r, struct costs *to) {

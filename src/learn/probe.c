@@ -1,4 +1,5 @@
-/* probe.c - see probe.h: binds a plan to weights of its own, traces some steps, takes medians. */
+/* probe.c - see probe.h: binds a plan to weights of its own, traces some steps, takes lower quartiles: another program makes a
+ * task longer, none makes it shorter. */
 #include "learn/probe.h"
 
 #include <stdlib.h>
@@ -10,7 +11,10 @@
 #include "model/layer.h"
 #include "step/step.h"
 
-enum { WARM = 2, SAMPLES_LEAST = 3, SAMPLES = 15, SPANS = 4096 };
+enum { WARM = 2, SAMPLES_LEAST = 3, SAMPLES = 15, SPANS = 4096, SEEN_TASKS = 1024 };
+#define WARM_S 0.02   /* the system spreads new threads over the cores in this time */
+#define CORES_HAD 0.9 /* of the step, by each worker on average */
+#define PATIENCE 4    /* times the time for the steps, for undisturbed ones */
 
 /* What ids of an input mean: categories of the op that reads it, or lengths. */
 static i32 id_of(const struct net *n, i32 buf, u64 at) {
@@ -43,18 +47,18 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static f64 median(f64 *v, i32 n) {
+static f64 quartile(f64 *v, i32 n) {
     qsort(v, (size_t)n, sizeof *v, ascending);
-    return v[n / 2];
+    return v[n / 4];
 }
 
 /* What is read of the spans of each step. */
 struct samples {
-    i32 n;
+    i32 n, disturbed;
     f64 *task;                             /* [ntask][SAMPLES] */
-    f64 step[SAMPLES], around[SAMPLES], wake[SAMPLES], gap[SAMPLES];
+    f64 step[SAMPLES], around[SAMPLES], wake[SAMPLES], seen[SAMPLES], gap[SAMPLES];
     struct task_span *span;                /* [SPANS] */
-    struct plan_span *last;                /* [ntask] spans of the step */
+    struct plan_span *last;                /* [ntask] spans of the step; t1 0 = ran with another task */
 };
 
 /* Until the first task of each other worker, if it waits for none. */
@@ -68,6 +72,24 @@ static f64 wake_of(const struct plan *p, const struct plan_span *last, f64 begin
             break;
         }
     return n > 0 ? sum / n : 0;
+}
+
+/* From the end of the last task that a task needs, which another device ran, until the task begins: the median of those before
+ * which their device had nothing else to do. */
+static f64 seen_of(const struct plan *p, const struct plan_span *last) {
+    f64 free_at[MACHINE_THREADS] = {0}, all[SEEN_TASKS];
+    i32 n = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        f64 need = 0;
+        if (last[i].t1 <= 0) continue;
+        for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++)
+            if (p->task[p->dep[k]].device != t->device) need = dmax(need, last[p->dep[k]].t1);
+        if (need > free_at[t->device] && last[i].t0 > need && n < SEEN_TASKS) all[n++] = last[i].t0 - need;
+        free_at[t->device] = last[i].t1;
+    }
+    qsort(all, (size_t)n, sizeof *all, ascending);
+    return n > 0 ? all[n / 2] : 0;
 }
 
 /* Of a plan that one worker runs: what is left of the time between the first and the last task. */
@@ -92,42 +114,51 @@ static void read_step(const struct step *s, const struct plan *p, f64 took, stru
     to->step[to->n] = took;
     to->around[to->n] = dmax(0, took - (end - begin));
     to->wake[to->n] = wake_of(p, to->last, begin);
+    to->seen[to->n] = seen_of(p, to->last);
     to->gap[to->n] = gap_of(p, to->last, end - begin);
     to->n++;
 }
 
-static err sample(const struct probe *of, struct step *s, const struct plan *p, f32 *const *input, struct samples *to) {
+/* Did all workers have a core for themselves?  They spin where they wait. */
+static bool undisturbed(const struct plan *p, f64 cpu, f64 took) { return cpu >= CORES_HAD * p->ndevice * took; }
+
+static err sample(const struct probe *of, struct step *s, const struct plan *p, f32 *const *input, i32 workers, struct samples *to) {
     struct step_args step = {.input = input, .loss_scale = 1.f / (f32)of->B, .seed = 1, .clip = 1,
                              .hyper = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1, .step = 1}};
     struct exec_result r;
-    const f64 until = clock_now() + of->most;
-    for (i32 k = 0; k < WARM; k++) TRY(step_run(s, &step, &r));
+    const f64 begin = clock_now();
+    for (i32 k = 0; k < WARM || (workers > 1 && clock_now() < begin + WARM_S); k++) TRY(step_run(s, &step, &r));
     exec_trace(step_exec(s), true);
+    const f64 until = clock_now() + of->most, last = until + PATIENCE * of->most;
     while (to->n < SAMPLES_LEAST || (to->n < SAMPLES && clock_now() < until)) {
-        const f64 t0 = clock_now();
+        const f64 t0 = clock_now(), cpu = clock_cpu();
         TRY(step_run(s, &step, &r));
-        read_step(s, p, clock_now() - t0, to);
+        const f64 t1 = clock_now();
+        const bool quiet = workers < p->ndevice || undisturbed(p, clock_cpu() - cpu, t1 - t0);
+        if (quiet || t1 > last) read_step(s, p, t1 - t0, to);
+        to->disturbed += !quiet && t1 > last;
     }
     return 0;
 }
 
-static void medians(struct samples *s, const struct plan *p, struct probe_result *out) {
-    for (u32 i = 0; i < p->ntask; i++) out->seconds[i] = median(s->task + (i64)i * SAMPLES, s->n);
-    out->step = median(s->step, s->n);
-    out->waits = (struct plan_waits){.around = median(s->around, s->n), .wake = median(s->wake, s->n)};
-    out->gap = median(s->gap, s->n);
-    out->steps = s->n;
+static void quartiles(struct samples *s, const struct plan *p, struct probe_result *out) {
+    for (u32 i = 0; i < p->ntask; i++) out->seconds[i] = quartile(s->task + (i64)i * SAMPLES, s->n);
+    out->step = quartile(s->step, s->n);
+    out->waits = (struct plan_waits){.around = quartile(s->around, s->n), .wake = quartile(s->wake, s->n), .seen = quartile(s->seen, s->n)};
+    out->gap = quartile(s->gap, s->n);
+    out->disturbed = 2 * s->disturbed > s->n;
 }
 
-static err run(const struct probe *of, const struct plan *p, struct step *s, struct arena *a, struct probe_result *out) {
+static err run(const struct probe *of, const struct plan *p, struct step *s, i32 workers, struct arena *a,
+               struct probe_result *out) {
     f32 *input[NET_BUFS] = {0};
     struct samples to = {0};
     TRY(probe_inputs(of->net, of->B, a, input));
     ARENA_NEW(a, to.task, (i64)p->ntask * SAMPLES);
     ARENA_NEW(a, to.span, SPANS);
     ARENA_NEW(a, to.last, p->ntask + 1);
-    TRY(sample(of, s, p, input, &to));
-    medians(&to, p, out);
+    TRY(sample(of, s, p, input, workers, &to));
+    quartiles(&to, p, out);
     return 0;
 }
 
@@ -138,7 +169,7 @@ err probe_plan(const struct probe *of, const struct plan *p, struct pool *pool, 
     err e = store_new(of->net, of->optim, &store);
     if (e >= 0) net_weights_init(of->net, 1, store.theta);
     if (e >= 0) e = step_bind(p, of->net, of->kern, pool, &store, NULL, NULL, &s);
-    if (e >= 0) e = run(of, p, s, &a, out);
+    if (e >= 0) e = run(of, p, s, pool_size(pool), &a, out);
     arena_free(&a);
     step_free(s);
     store_free(&store);

@@ -1,6 +1,6 @@
 /* probe.h - runs steps of a plan on random data and measures its tasks.
  *
- *     plan --bind--> 2 steps to warm up, then steps whose spans are read --medians--> seconds of each task, waits of a step */
+ *     plan --bind--> 2 steps to warm up, then steps whose spans are read --lower quartiles--> seconds of each task, waits of a step */
 #ifndef STRETTO_LEARN_PROBE_H
 #define STRETTO_LEARN_PROBE_H
 
@@ -19,9 +19,9 @@ struct probe {
 struct probe_result {
     f64 *seconds; /* [ntask] of the caller; 0 = not measured */
     f64 step;     /* of a step */
-    struct plan_waits waits; /* `seen` is not measured */
+    struct plan_waits waits;
     f64 gap;      /* between two tasks of a worker that waits for no other */
-    i32 steps;    /* that were measured */
+    bool disturbed; /* other programs used the cores all the time */
 };
 
 /* Inputs of a training step: numbers of a normal distribution, categories at random, whole lengths.  In the arena; E601.  Not for

@@ -132,8 +132,7 @@ static f64 walk(const struct plan *p, const struct net *n, const struct machine 
     const f64 part = (f64)rows / (t->box.b1 - t->box.b0), bytes = part * task_bytes(p, t);
     const f64 speed = bandwidth(m, d, bytes), rate = d->gflops * d->share * 1e9;
     const f64 all = op->layer->flops ? op->layer->flops(op, n, rows, t->kind != TASK_FWD) : 0;
-    const f64 flops = t->kind == TASK_FWD ? all : all * plan_part_of_backward(p, n, t);
-    const f64 products = flops / (rate * RATE_SHARE * few_rows(op, t, rows));
+    const f64 products = all / (rate * RATE_SHARE * few_rows(op, t, rows));
     return dmax(dmax(products, bytes / speed), part * floats_written(p, t) * FLOAT_FLOPS / rate);
 }
 
@@ -223,7 +222,7 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     if (t->kind != TASK_FWD && t->kind != TASK_BWD && t->kind != TASK_DW) return bytes / bandwidth(m, d, bytes);
     const struct op *op = &n->op[t->op];
     if (op_is_chain(op)) return of_chain(p, n, m, i);
-    const f64 part = task_is_chunk(t, n) ? (f64)(t->box.t1 - t->box.t0) / op->T : 1, s = walk(p, n, m, t, t->box.b1 - t->box.b0);
+    const f64 part = plan_part_of_op(p, n, t), s = walk(p, n, m, t, t->box.b1 - t->box.b0);
     return t->members > 1 ? member_seconds(p, n, m, t, part * s) : part * s;
 }
 

@@ -103,7 +103,7 @@ static i64 touched(const struct plan *p, const struct task *t) {
 
 struct cost costs_key(const struct plan *p, const struct net *n, const struct task *t) {
     struct cost k = {.kind = t->kind, .size = 1, .members = t->members > 1 ? t->members : 0};
-    if (task_is_chunk(t, n)) k.steps = t->box.t1 - t->box.t0;
+    if (task_is_chunk(t, n)) k.steps = (t->box.t1 - t->box.t0) * (t->kind == TASK_BWD && t->box.t0 == 0 ? -1 : 1);
     if (t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_DW) k.size = t->box.b1 - t->box.b0;
     else if (t->kind != TASK_PREP) k.size = touched(p, t);
     if (task_walks(t) || t->kind == TASK_PREP || t->kind == TASK_DW) k.shape = costs_shape(n, t->op, p->grain);
@@ -115,6 +115,13 @@ f64 costs_amount(const struct task *t) {
     return task_walks(t) || t->kind == TASK_DW ? t->box.t1 - t->box.t0 : 1;
 }
 
+/* Of the slowest member of a team, or of the one that did the work of all (exec/pace.h). */
+static f64 team_seconds(const struct plan *p, u32 first, const f64 *seconds) {
+    f64 most = seconds[first];
+    for (u32 k = 1; k < p->task[first].members; k++) most = dmax(most, seconds[first + k]);
+    return most;
+}
+
 /* Sums the tasks of one key: merges that were done together are seen as one. */
 static err learn_key(struct costs *c, const struct plan *p, const struct cost *key, u32 first, const f64 *seconds, bool busy) {
     struct cost found = key[first];
@@ -122,7 +129,8 @@ static err learn_key(struct costs *c, const struct plan *p, const struct cost *k
     for (u32 i = 0; i < p->ntask; i++) {
         if (!same_work(&key[i], &found) || key[i].size != found.size) continue;
         if (i < first) return 0; /* an earlier task has the key */
-        sum += seconds[i];
+        if (p->task[i].member > 0) continue;
+        sum += team_seconds(p, i, seconds);
         all += costs_amount(&p->task[i]);
     }
     found.busy = busy;
@@ -142,10 +150,26 @@ err costs_learn(struct costs *c, const struct plan *p, const struct net *n, cons
 }
 
 /* The weight gradient has as many multiplications as the forward pass. */
-f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t) {
+static f64 weight_part(const struct plan *p, const struct net *n, const struct op *op) {
+    if (!op->layer->flops) return 0;
+    return op->layer->flops(op, n, p->B, false) / op->layer->flops(op, n, p->B, true);
+}
+
+/* Recurrent layers compute the weight gradient as one product over all steps, in the chunk that backward reaches last. */
+static f64 part_of_chunk(const struct plan *p, const struct net *n, const struct task *t) {
     const struct op *op = &n->op[t->op];
-    if (netplan(p)->parted.n == 0 || t->op != netplan(p)->parted.op || !op->layer->flops) return 1;
-    const f64 dw = op->layer->flops(op, n, p->B, false) / op->layer->flops(op, n, p->B, true);
+    const f64 part = (f64)(t->box.t1 - t->box.t0) / op->T;
+    if (!task_is_chunk(t, n)) return 1;
+    if (t->kind == TASK_FWD || !op->layer->team) return part;
+    const f64 dw = weight_part(p, n, op);
+    return part * (1 - dw) + (t->box.t0 == 0 ? dw : 0);
+}
+
+f64 plan_part_of_op(const struct plan *p, const struct net *n, const struct task *t) {
+    const struct op *op = &n->op[t->op];
+    const bool parted = netplan(p)->parted.n > 0 && t->op == netplan(p)->parted.op && op->layer->flops;
+    if (!parted || t->kind == TASK_FWD) return part_of_chunk(p, n, t);
+    const f64 dw = weight_part(p, n, op);
     return t->kind == TASK_DW ? dw / t->node_b : 1 - dw;
 }
 
@@ -159,15 +183,11 @@ static f64 under_load(const struct costs *c, struct cost key, f64 load) {
 
 f64 costs_of(const struct costs *c, const struct plan *p, const struct net *n, const struct task *t, f64 load) {
     struct cost key = costs_key(p, n, t);
-    f64 part = 1;
-    if (t->kind == TASK_DW || (t->kind == TASK_BWD && netplan(p)->parted.n > 0)) { /* measured as one backward pass */
-        key.kind = TASK_BWD;
-        part = plan_part_of_backward(p, n, t);
-    }
-    f64 known = under_load(c, key, load);
-    if (known < 0 && key.steps > 0) {
-        key.steps = 0;
-        known = under_load(c, key, load);
-    }
-    return known < 0 ? -1 : part * known * costs_amount(t);
+    const f64 exact = t->kind == TASK_BWD && netplan(p)->parted.n > 0 ? -1 : under_load(c, key, load);
+    if (exact >= 0) return exact * costs_amount(t);
+    if (!task_walks(t) && t->kind != TASK_DW) return -1;
+    key.kind = t->kind == TASK_FWD ? TASK_FWD : TASK_BWD; /* measured as one pass over all steps */
+    key.steps = 0;
+    const f64 step = under_load(c, key, load);
+    return step < 0 ? -1 : step * n->op[t->op].T * plan_part_of_op(p, n, t);
 }

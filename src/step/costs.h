@@ -26,7 +26,8 @@ struct cost {
     u8 kind;     /* enum task_kind, or COST_AROUND .. */
     bool busy;
     u16 members; /* of a team, or workers; 0 = a task of one worker */
-    i32 steps;   /* of a chunk, whose calls cost more than their share of the steps; 0 = all steps */
+    i32 steps;   /* of a chunk, whose calls cost more than their share of the steps; negative: of the chunk that backward reaches
+                  * last, where the weight gradient of all steps is computed; 0 = all steps */
     i64 size;    /* FWD, BWD: rows; ranges of theta: elements that are touched; else 1 */
     f64 seconds; /* FWD, BWD: of one step of all rows; else of the whole */
 };
@@ -55,8 +56,9 @@ f64 costs_amount(const struct task *t);
  * `blocks`) hold their seconds in the first. */
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const f64 *seconds, bool busy);
 
-/* Share of the op's backward pass that the task computes: 1, less where the weight gradient is made in parts (netplan.parted). */
-f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t);
+/* Share of the op's forward or backward pass over the task's rows that the task computes: 1, less for a chunk of the steps and
+ * where the weight gradient is made in parts (netplan.parted). */
+f64 plan_part_of_op(const struct plan *p, const struct net *n, const struct task *t);
 
 /* Seconds of a task where `load` of the other workers of its host have work too (0 none, 1 all); -1 = not measured.  Merges of
  * gradients that come from other ranks: without the messages. */
