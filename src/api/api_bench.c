@@ -142,7 +142,8 @@ static err name_of(const struct subject *s, const struct run_context *ctx, char 
 }
 
 /* Measures a row, unless one from `from` on has measured its plan already.  *n: rows so far. */
-static err bench_row(const struct subject *s, const struct run_context *ctx, i32 repeat, struct bench_row *rows, i32 from, i32 *n) {
+static err bench_row(const struct subject *s, const struct run_context *ctx, i32 repeat, struct bench_row *rows, i32 from,
+                     i32 *n) {
     struct bench_row *row = &rows[*n];
     char name[sizeof row->strategy];
     snprintf(name, sizeof name, "%s", row->strategy);

@@ -122,7 +122,8 @@ static void read_step(const struct step *s, const struct plan *p, f64 took, stru
 /* Did all workers have a core for themselves?  They spin where they wait. */
 static bool undisturbed(const struct plan *p, f64 cpu, f64 took) { return cpu >= CORES_HAD * p->ndevice * took; }
 
-static err sample(const struct probe *of, struct step *s, const struct plan *p, f32 *const *input, i32 workers, struct samples *to) {
+static err sample(const struct probe *of, struct step *s, const struct plan *p, f32 *const *input, i32 workers,
+                  struct samples *to) {
     struct step_args step = {.input = input, .loss_scale = 1.f / (f32)of->B, .seed = 1, .clip = 1,
                              .hyper = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1, .step = 1}};
     struct exec_result r;

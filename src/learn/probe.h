@@ -1,6 +1,6 @@
 /* probe.h - runs steps of a plan on random data and measures its tasks.
  *
- *     plan --bind--> 2 steps to warm up, then steps whose spans are read --lower quartiles--> seconds of each task, waits of a step */
+ *     plan --bind--> 2 steps to warm up, then steps whose spans are read --quartiles--> seconds of tasks, waits */
 #ifndef STRETTO_LEARN_PROBE_H
 #define STRETTO_LEARN_PROBE_H
 
