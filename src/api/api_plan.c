@@ -8,13 +8,14 @@
 #include "api/plan_shape.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "learn/costs.h"
 #include "learn/forecast/resolve.h"
 #include "learn/series_set.h"
 #include "report/svg.h"
 #include "step/sent.h"
 #include "step/netplan.h"
 
-enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256, TEXT_WIDTH = 100, SVG_WIDTH = 1000 };
+enum { LONG_RUN = 1 << 30, SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256, TEXT_WIDTH = 100, SVG_WIDTH = 1000 };
 
 struct stretto_plan {
     struct options o;
@@ -22,6 +23,7 @@ struct stretto_plan {
     struct net net;
     struct plan *plan;
     struct plan_request q;
+    struct costs *costs; /* measured; NULL = another machine than this host */
     const struct series *data; /* borrowed; NULL = shape */
     struct series shape;
     struct forecast_spec spec;
@@ -89,14 +91,29 @@ static err machine_of(const struct options *o, struct machine *m) {
     return e < 0 ? in_file(o->machine, e) : e;
 }
 
-/* Sets the execution modes of the layers, where --kernel NAME:fold or the wisdom of this machine gives them. */
-static err set_modes(struct stretto_plan *p) {
+/* Measured costs of this host, for what runs for hours: those that are known, and those that take seconds to measure. */
+static err measured_costs(struct stretto_plan *p, struct resources *use) {
+    NEW(p->costs, 1);
+    use->steps = LONG_RUN;
+    TRY(pool_new(p->machine->ndevice, &use->pool));
+    const err e = costs_open(&p->net, use, p->q.B, optim_find(p->o.optim), COSTS_WORTH, p->costs);
+    pool_free(use->pool);
+    p->q.costs = p->costs->n > 0 ? p->costs : NULL;
+    return e;
+}
+
+/* Makes the plan.  Execution modes of the layers are those of --kernel NAME:fold, or of the wisdom of this machine. */
+static err make_plan(struct stretto_plan *p, struct resources *use) {
     struct wisdom wisdom;
-    struct resources use = {.wisdom = &wisdom};
-    TRY(pick_kernel(&p->o, &use.kern, &use.how));
-    if (use.how == 0 && strcmp(p->o.machine, "auto") != 0) return 0;
+    const bool here = strcmp(p->o.machine, "auto") == 0;
+    TRY(pick_kernel(&p->o, &use->kern, &use->how));
+    if (!here && use->how == 0) return plan_make(&p->q, &p->plan);
     TRY(wisdom_open(p->machine->cpu, &wisdom));
-    err e = engine_choose_how(p->plan, &p->net, &use);
+    use->wisdom = &wisdom;
+    err e = here ? measured_costs(p, use) : 0;
+    use->steps = 0;
+    if (e >= 0) e = plan_make(&p->q, &p->plan);
+    if (e >= 0) e = engine_choose_how(p->plan, &p->net, use);
     wisdom_close(&wisdom);
     return e;
 }
@@ -114,8 +131,7 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     if (use.place && strcmp(use.place, "all") == 0) use.place = NULL;
     p->q = engine_request(&p->net, &use, 0, optim);
     TRY(shape_net(p, &p->spec, &p->net, &p->q));
-    TRY(plan_make(&p->q, &p->plan));
-    return set_modes(p);
+    return make_plan(p, &use);
 }
 
 stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto_plan **out) {
@@ -132,6 +148,7 @@ void stretto_plan_free(stretto_plan *self) {
     if (!self) return;
     plan_free(self->plan);
     mem_free(self->machine);
+    mem_free(self->costs);
     opt_free(&self->o);
     mem_free(self);
 }
@@ -246,9 +263,14 @@ static err compare_cuts(const struct stretto_plan *self, struct net *net, struct
 /* All times of the table are predictions. */
 static void add_cost_model(const struct stretto_plan *self, struct str *text) {
     const struct device *d = &self->machine->device[0];
-    str_addf(text, "times are predicted by a cost model, at %.3g GF/s (%s) and %.3g GB/s (%s) a device\n", d->gflops,
-             strcmp(self->o.machine, "auto") == 0 ? "measured now" : "as described or assumed", d->gbytes,
-             strcmp(self->o.machine, "auto") == 0 ? "assumed" : "as described or assumed");
+    const bool here = strcmp(self->o.machine, "auto") == 0;
+    if (self->q.costs)
+        str_add(text, "times follow from the measured times of tasks on this host; those of tasks that were not measured "
+                      "(time slices) are predicted");
+    else
+        str_add(text, "times are predicted");
+    str_addf(text, " by a cost model, at %.3g GF/s (%s) and %.3g GB/s (%s) a device\n", d->gflops,
+             here ? "measured now" : "as described or assumed", d->gbytes, here ? "assumed" : "as described or assumed");
 }
 
 stretto_err stretto_plan_place(const stretto_plan *self, const char *method, char **out) {

@@ -80,6 +80,10 @@ static err to_wisdom(const struct resources *r, const struct costs *c, i32 from)
     return 0;
 }
 
+err costs_keep(const struct resources *r, const struct costs *c) {
+    return r->wisdom && !r->wisdom->off ? to_wisdom(r, c, 0) : 0;
+}
+
 /* ------------------------------------------------------------------ plans --------------------------------------------------- */
 
 struct measure {
@@ -203,13 +207,13 @@ static err worth(struct measure *m, bool *yes) {
     return 0;
 }
 
-static err measure(struct measure *m, enum costs_wish wish) {
-    bool yes = wish == COSTS_MEASURE;
+static err measure(struct measure *m) {
+    bool yes = false;
     const i32 from = m->to->n;
     NEW(m->machine, 1);
-    TRY(pool_new(1, &m->one));
-    if (!yes) TRY(worth(m, &yes));
+    TRY(worth(m, &yes));
     if (!yes) return 0;
+    TRY(pool_new(1, &m->one));
     TRY(measure_all(m));
     return m->to->n > from && !m->disturbed ? to_wisdom(m->r, m->to, from) : 0;
 }
@@ -235,7 +239,7 @@ err costs_open(const struct net *net, const struct resources *r, i32 B, const st
     if (net_sliced(net)) return 0;
     if (r->wisdom && !r->wisdom->off) {
         e = from_wisdom(r, out);
-        if (e >= 0 && wish != COSTS_KNOWN) e = measure(&m, wish);
+        if (e >= 0 && wish == COSTS_WORTH) e = measure(&m);
     }
     pool_free(m.one);
     mem_free(m.machine);

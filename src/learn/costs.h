@@ -10,13 +10,15 @@
 #include "step/costs.h"
 
 enum costs_wish {
-    COSTS_KNOWN,  /* from the wisdom alone */
-    COSTS_WORTH,  /* measured if r->steps steps take far longer than that */
-    COSTS_MEASURE /* measured */
+    COSTS_KNOWN, /* from the wisdom alone */
+    COSTS_WORTH  /* what is unknown is measured if r->steps steps take far longer than that */
 };
 /* Adds the costs of the net's training steps with B rows.  The costs of rank 0 are those of all ranks, so that all plan alike;
  * collective.  Empty where the wisdom is off, and for nets with time slices. */
 err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, enum costs_wish wish,
                struct costs *out);
+
+/* Stores costs in the wisdom, in place of those of the same work. */
+err costs_keep(const struct resources *r, const struct costs *c);
 
 #endif

@@ -240,15 +240,7 @@ err engine_replan(struct engine *e, const struct net *net, const struct resource
     return prepare(e, r, e->store.optim);
 }
 
-err engine_recut(struct engine *e, const struct resources *r) {
-    const struct plan_request q = engine_request(e->net, r, e->B, e->store.optim);
-    struct plan *plan;
-    TRY(plan_make(&q, &plan));
-    if (r->heal) plan_update_everywhere(plan);
-    if (!plan_same_updates(plan, e->plan)) {
-        plan_free(plan);
-        return FAIL(E1, "the plan %s would update other weights on some ranks, and their state is not there", e->plan->strategy);
-    }
+err engine_rebind(struct engine *e, const struct resources *r, struct plan *plan) {
     const err quiet = exec_quiet(step_exec(e->exec));
     if (quiet < 0) plan_free(plan);
     TRY(quiet);
@@ -257,6 +249,16 @@ err engine_recut(struct engine *e, const struct resources *r) {
     e->exec = NULL;
     e->plan = plan;
     return bind_training(e, r);
+}
+
+err engine_recut(struct engine *e, const struct resources *r) {
+    const struct plan_request q = engine_request(e->net, r, e->B, e->store.optim);
+    struct plan *plan;
+    TRY(plan_make(&q, &plan));
+    if (r->heal) plan_update_everywhere(plan);
+    if (plan_same_updates(plan, e->plan)) return engine_rebind(e, r, plan);
+    plan_free(plan);
+    return FAIL(E1, "the plan %s would update other weights on some ranks, and their state is not there", e->plan->strategy);
 }
 
 void engine_free(struct engine *e) {

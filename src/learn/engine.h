@@ -71,6 +71,9 @@ err engine_replan(struct engine *e, const struct net *net, const struct resource
 /* Plans and binds training again with the rows per rank of r->ranks. Which rank updates which parameters must not change;
  * the forward plan stays. */
 err engine_recut(struct engine *e, const struct resources *r);
+/* Binds training to another plan, which the engine owns from then on, also after a failure.  Where ranks would update other
+ * parameters than before, each must have the whole optimizer state; the forward plan stays. */
+err engine_rebind(struct engine *e, const struct resources *r, struct plan *plan);
 void engine_free(struct engine *e);
 
 /* Sets the execution mode of each recurrent layer of a plan: r->how, else the choice in the wisdom. If r->steps is large

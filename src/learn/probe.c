@@ -99,9 +99,10 @@ static f64 gap_of(const struct plan *p, const struct plan_span *last, f64 all) {
     return n > 1 ? dmax(0, all) / (n - 1) : 0;
 }
 
-static void read_step(const struct step *s, const struct plan *p, f64 took, struct samples *to) {
-    const i32 n = exec_spans(step_exec(s), to->span, SPANS);
+void samples_read(struct samples *to, const struct exec *x, const struct plan *p, f64 took) {
     f64 begin = 0, end = 0;
+    if (to->n == SAMPLES) return;
+    const i32 n = exec_spans(x, to->span, SPANS);
     memset(to->last, 0, p->ntask * sizeof *to->last);
     for (i32 i = 0; i < n; i++) to->last[to->span[i].task] = (struct plan_span){to->span[i].t0, to->span[i].t1};
     for (u32 i = 0; i < p->ntask; i++) end = dmax(end, to->last[i].t1);
@@ -136,30 +137,40 @@ static err sample(const struct probe *of, struct step *s, const struct plan *p, 
         TRY(step_run(s, &step, &r));
         const f64 t1 = clock_now();
         const bool quiet = workers < p->ndevice || undisturbed(p, clock_cpu() - cpu, t1 - t0);
-        if (quiet || t1 > last) read_step(s, p, t1 - t0, to);
+        if (quiet || t1 > last) samples_read(to, step_exec(s), p, t1 - t0);
         to->disturbed += !quiet && t1 > last;
     }
     return 0;
 }
 
-static void quartiles(struct samples *s, const struct plan *p, struct probe_result *out) {
+void samples_end(struct samples *s, const struct plan *p, struct probe_result *out) {
+    if (s->n == 0) return;
     for (u32 i = 0; i < p->ntask; i++) out->seconds[i] = quartile(s->task + (i64)i * SAMPLES, s->n);
     out->step = quartile(s->step, s->n);
-    out->waits = (struct plan_waits){.around = quartile(s->around, s->n), .wake = quartile(s->wake, s->n), .seen = quartile(s->seen, s->n)};
+    out->waits = (struct plan_waits){.around = quartile(s->around, s->n), .wake = quartile(s->wake, s->n),
+                                     .seen = quartile(s->seen, s->n)};
     out->gap = quartile(s->gap, s->n);
     out->disturbed = 2 * s->disturbed > s->n;
+}
+
+err samples_new(const struct plan *p, struct arena *a, struct samples **out) {
+    struct samples *s;
+    ARENA_NEW(a, s, 1);
+    ARENA_NEW(a, s->task, (i64)p->ntask * SAMPLES);
+    ARENA_NEW(a, s->span, SPANS);
+    ARENA_NEW(a, s->last, p->ntask + 1);
+    *out = s;
+    return 0;
 }
 
 static err run(const struct probe *of, const struct plan *p, struct step *s, i32 workers, struct arena *a,
                struct probe_result *out) {
     f32 *input[NET_BUFS] = {0};
-    struct samples to = {0};
+    struct samples *to;
     TRY(probe_inputs(of->net, of->B, a, input));
-    ARENA_NEW(a, to.task, (i64)p->ntask * SAMPLES);
-    ARENA_NEW(a, to.span, SPANS);
-    ARENA_NEW(a, to.last, p->ntask + 1);
-    TRY(sample(of, s, p, input, workers, &to));
-    quartiles(&to, p, out);
+    TRY(samples_new(p, a, &to));
+    TRY(sample(of, s, p, input, workers, to));
+    samples_end(to, p, out);
     return 0;
 }
 

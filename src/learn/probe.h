@@ -24,6 +24,14 @@ struct probe_result {
     bool disturbed; /* other programs used the cores all the time */
 };
 
+/* What is read of the spans of several steps. */
+struct samples;
+struct exec;
+err samples_new(const struct plan *p, struct arena *a, struct samples **out); /* in the arena; E601 */
+/* The last step, which took so long (0 = not known); the exec traces.  No effect once there are enough. */
+void samples_read(struct samples *s, const struct exec *x, const struct plan *p, f64 took);
+void samples_end(struct samples *s, const struct plan *p, struct probe_result *out);
+
 /* Inputs of a training step: numbers of a normal distribution, categories at random, whole lengths.  In the arena; E601.  Not for
  * nets with time slices, whose inputs link rows. */
 err probe_inputs(const struct net *n, i32 B, struct arena *a, f32 **input);

@@ -149,6 +149,15 @@ err costs_learn(struct costs *c, const struct plan *p, const struct net *n, cons
     return e;
 }
 
+err costs_correct(struct costs *c, const struct costs *now) {
+    for (i32 i = 0; i < c->n; i++) {
+        const struct cost *found = costs_find(now, &c->at[i]);
+        if (found) c->at[i].seconds = found->seconds;
+    }
+    for (i32 i = 0; i < now->n; i++) TRY(costs_put(c, now->at[i])); /* which leaves those that were found */
+    return 0;
+}
+
 /* The weight gradient has as many multiplications as the forward pass. */
 static f64 weight_part(const struct plan *p, const struct net *n, const struct op *op) {
     if (!op->layer->flops) return 0;

@@ -60,6 +60,9 @@ err costs_learn(struct costs *c, const struct plan *p, const struct net *n, cons
  * where the weight gradient is made in parts (netplan.parted). */
 f64 plan_part_of_op(const struct plan *p, const struct net *n, const struct task *t);
 
+/* Puts costs in place of those that were known of the same work. */
+err costs_correct(struct costs *c, const struct costs *now);
+
 /* Seconds of a task where `load` of the other workers of its host have work too (0 none, 1 all); -1 = not measured.  Merges of
  * gradients that come from other ranks: without the messages. */
 f64 costs_of(const struct costs *c, const struct plan *p, const struct net *n, const struct task *t, f64 load);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "t.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,43 @@ static void write_text(const char *text) {
     snprintf(folder, sizeof folder, "%s/deep", dir);
     T_OK(file_make_dir(folder));
     T_OK(file_write_all(path, text, (i64)strlen(text)));
+}
+
+static struct tune_seconds cost_of(const char *work, f64 seconds) {
+    struct tune_seconds c = {.threads = 2, .seconds = seconds, .fresh = true};
+    snprintf(c.cpu, sizeof c.cpu, "cpu/1");
+    snprintf(c.table, sizeof c.table, "avx512");
+    snprintf(c.work, sizeof c.work, "%s", work);
+    return c;
+}
+
+TEST(costs_come_back_from_the_file) {
+    struct wisdom w;
+    begin();
+    T_OK(wisdom_open("A", &w));
+    const struct tune_seconds a = cost_of("fwd:1:alone:0:0:16", 3.25e-6), b = cost_of("fwd:1:alone:0:0:16", 2e-9);
+    struct tune_seconds c = cost_of("fwd:1:alone:0:0:16", 4);
+    c.threads = 1;
+    T_OK(wisdom_put_cost(&w, &a));
+    T_OK(wisdom_put_cost(&w, &b)); /* replaces a */
+    T_OK(wisdom_put_cost(&w, &c));
+    T_OK(wisdom_save(&w));
+    wisdom_close(&w);
+    T_OK(wisdom_open("A", &w));
+    assert_int_equal(w.ncost, 2);
+    assert_string_equal(w.cost[0].work, a.work);
+    assert_true(fabs(w.cost[0].seconds - 2e-9) < 1e-15 && !w.cost[0].fresh);
+    assert_true(w.cost[1].seconds == 4 && w.cost[1].threads == 1);
+    assert_string_equal(w.damage, "");
+    wisdom_close(&w);
+    write_text("# stretto wisdom 1\ncost cpu=a table=b threads=2 work=x seconds=3\ncost cpu=a table=b threads=0 work=x "
+               "seconds=3us\n"
+               "cost cpu=a table=b threads=2 work=x seconds=3us more\ncost cpu=a table=b threads=2 work=x seconds=3us\ncost \n");
+    T_OK(wisdom_open("A", &w));
+    assert_int_equal(w.ncost, 1);
+    assert_string_equal(w.damage, "line 2 and 3 more are damaged and were left out");
+    wisdom_close(&w);
+    end();
 }
 
 TEST(wisdom_comes_back_from_its_file) {
@@ -248,7 +286,8 @@ TEST(wisdom_survives_every_refused_allocation) {
     end();
 }
 
-T_MAIN(cmocka_unit_test(wisdom_comes_back_from_its_file), cmocka_unit_test(wisdom_skips_damaged_lines_and_says_which),
+T_MAIN(cmocka_unit_test(costs_come_back_from_the_file), cmocka_unit_test(wisdom_comes_back_from_its_file),
+       cmocka_unit_test(wisdom_skips_damaged_lines_and_says_which),
        cmocka_unit_test(files_that_are_no_wisdom_of_ours_are_left_alone), cmocka_unit_test(wisdom_is_where_the_environment_says),
        cmocka_unit_test(wisdom_that_cannot_be_written_says_so), cmocka_unit_test(wisdom_survives_two_processes_at_once),
        cmocka_unit_test(wisdom_forgets_the_oldest_and_replaces), cmocka_unit_test(wisdom_survives_every_refused_allocation))

@@ -50,6 +50,8 @@ void balance_free(struct fit *t) {
     t->balance = NULL;
 }
 
+bool balance_moved(const struct fit *t) { return t->balance && t->balance->moves > 0; }
+
 bool balance_uneven(void *fit, const f64 *row_seconds) {
     struct fit *t = fit;
     struct balance *b = t->balance;

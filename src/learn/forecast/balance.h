@@ -11,6 +11,7 @@
 /* Watches the fit where its plan shares rows out among ranks, and --balance and --plan leave that open. */
 err balance_new(struct fit *t);
 void balance_free(struct fit *t);
+bool balance_moved(const struct fit *t); /* micro-batches have moved */
 /* For struct train_job. */
 bool balance_uneven(void *fit, const f64 *row_seconds);
 err balance_recut(void *fit, struct step **exec);

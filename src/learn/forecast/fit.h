@@ -6,6 +6,7 @@
 #include "learn/forecast/stream.h"
 
 struct balance; /* balance.c */
+struct replan;  /* replan.c */
 struct saving;  /* save.h */
 struct slicing; /* slices/slices.h */
 struct store_run; /* learn/store/run.h */
@@ -58,6 +59,7 @@ struct fit {
     struct fit_step step;
     struct fit_progress at;
     struct fit_checkpoints save;
+    struct replan *replan;          /* corrects the costs of the plan; NULL = the plan stays */
     struct balance *balance;        /* moves micro-batches between ranks; NULL = fixed shares */
     struct store_run *store;        /* ranks train through a parameter store; NULL = by the messages of the plan */
     struct hogwild *hogwild;        /* threads train on shared weights; NULL = together */

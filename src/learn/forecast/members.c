@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "learn/forecast/balance.h"
+#include "learn/forecast/replan.h"
 #include "learn/forecast/save.h"
 #include "learn/slices/slices.h"
 #include "learn/store/hogwild.h"
@@ -81,6 +82,19 @@ static err validate(void *self, f64 *loss) {
     return e;
 }
 
+static void stepped(void *self, bool finite) {
+    slices_stepped(self, finite);
+    replan_stepped(self, finite);
+}
+
+/* Another number of time slices, or another plan of the same net: nets with slices have no measured costs. */
+static bool outgrown(void *self, i64 step) { return slices_changed(self, step) || replan_better(self); }
+
+static err relay(void *self, struct step **exec) {
+    const struct fit *t = self;
+    return t->replan ? replan_bind(self, exec) : slices_rebuild(self, exec);
+}
+
 static void annotate(void *self, struct event *e) {
     const struct fit *t = self;
     slices_annotate(self, e);
@@ -115,10 +129,10 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .validate = validate,
                           .nonfinite = slices_nonfinite,
                           .warm = t->slicing->memory != NULL,
-                          .stepped = slices_stepped,
+                          .stepped = stepped,
                           .annotate = annotate,
-                          .outgrown = slices_changed,
-                          .relay = slices_rebuild,
+                          .outgrown = outgrown,
+                          .relay = relay,
                           .uneven = balance_uneven,
                           .recut = balance_recut,
                           .checkpoint = t->save.saving ? saving_begin : NULL,

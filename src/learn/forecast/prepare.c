@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "learn/costs.h"
 #include "learn/forecast/balance.h"
+#include "learn/forecast/replan.h"
 #include "learn/forecast/save.h"
 #include "learn/slices/slices.h"
 #include "learn/store/hogwild.h"
@@ -76,7 +77,11 @@ static err prepare_validation(struct fit *t, i32 rows) {
 static err prepare_costs(struct fit *t, i32 B, const struct optim *optim, struct resources *use) {
     if (!t->step.costs) NEW(t->step.costs, 1);
     TRY(costs_open(t->step.net, use, B, optim, t->left ? COSTS_KNOWN : COSTS_WORTH, t->step.costs));
-    use->costs = t->step.costs->n > 0 ? t->step.costs : NULL;
+    if (t->step.costs->n == 0) {
+        mem_free(t->step.costs);
+        t->step.costs = NULL;
+    }
+    use->costs = t->step.costs;
     return 0;
 }
 
@@ -117,6 +122,7 @@ err training_prepare(struct fit *t) {
     TRY(slices_watch(t));
     TRY(saving_prepare(t));
     TRY(saving_foresee(t));
+    TRY(replan_new(t));
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
     f->model.planned_bytes = engine_planned_bytes(&t->step.engine) + engine_planned_bytes(&t->step.whole) + hogwild_bytes(t) +
                        t->step.batch.arena.used + t->step.valid_batch.arena.used + 4 * copies * t->step.engine.store.ntheta +
@@ -131,6 +137,7 @@ void training_drop(struct fit *t) {
     ckpt_close(t->save.found);
     slices_drop(t);
     balance_free(t);
+    replan_free(t);
     store_drop(t);
     engine_free(&t->step.engine);
     engine_free(&t->step.whole);

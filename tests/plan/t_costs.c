@@ -1,0 +1,135 @@
+/* t_costs.c - measured costs: sizes in between, busy workers, teams, chunks, and a plan whose every task was measured. */
+#include "t.h"
+
+#include "base/mem.h"
+#include "step/costs.h"
+#include "step/planner.h"
+#include "toy.h"
+
+static struct net net;
+static struct machine machine;
+static struct costs costs;
+
+static struct plan *planned(i32 B, const char *on, const char *parallel, const struct costs *known) {
+    struct plan *p;
+    T_OK(machine_parse(on, &machine));
+    const struct plan_request q = {
+        .net = &net, .machine = &machine, .B = B, .train = true, .nstate = 1, .parallel = parallel, .costs = known};
+    T_OK(plan_make(&q, &p));
+    return p;
+}
+
+static void put(struct cost c) { T_OK(costs_put(&costs, c)); }
+
+static f64 get(struct cost like) { return costs_get(&costs, &like); }
+
+static void is(f64 got, f64 want) {
+    if (fabs(got - want) > 1e-6 * want) fail_msg("%.12g s, expected %.12g", got, want);
+}
+
+TEST(between_two_sizes_costs_are_linear) {
+    costs.n = 0;
+    put((struct cost){.kind = TASK_FWD, .shape = 7, .size = 4, .seconds = 10});
+    put((struct cost){.kind = TASK_FWD, .shape = 7, .size = 8, .seconds = 14});
+    is(get((struct cost){.kind = TASK_FWD, .shape = 7, .size = 6}), 12);
+    is(get((struct cost){.kind = TASK_FWD, .shape = 7, .size = 2}), 5);
+    is(get((struct cost){.kind = TASK_FWD, .shape = 7, .size = 16}), 28);
+    assert_true(get((struct cost){.kind = TASK_BWD, .shape = 7, .size = 6}) == -1);
+    assert_true(get((struct cost){.kind = TASK_FWD, .shape = 8, .size = 6}) == -1);
+    assert_true(get((struct cost){.kind = TASK_FWD, .shape = 7, .members = 2, .size = 4}) == -1);
+}
+
+/* Busy workers take 1.5 times as long with 4 rows: assumed of 8 rows, too, until those are measured. */
+TEST(busy_workers_are_slower_by_what_was_measured_nearby) {
+    costs.n = 0;
+    put((struct cost){.kind = TASK_FWD, .size = 4, .seconds = 10});
+    put((struct cost){.kind = TASK_FWD, .size = 8, .seconds = 14});
+    is(get((struct cost){.kind = TASK_FWD, .busy = true, .size = 8}), 14);
+    put((struct cost){.kind = TASK_FWD, .busy = true, .size = 4, .seconds = 15});
+    is(get((struct cost){.kind = TASK_FWD, .busy = true, .size = 4}), 15);
+    is(get((struct cost){.kind = TASK_FWD, .busy = true, .size = 8}), 21);
+    put((struct cost){.kind = TASK_FWD, .busy = true, .size = 8, .seconds = 18});
+    is(get((struct cost){.kind = TASK_FWD, .busy = true, .size = 8}), 18);
+}
+
+/* Second k of task k comes back, and the step is their sum where one device runs them all. */
+TEST(a_plan_whose_tasks_were_measured_takes_their_seconds) {
+    toy_net(&net);
+    costs.n = 0;
+    struct plan *p = planned(4, "cpu*1", "serial", NULL);
+    f64 *seconds = mem_alloc(p->ntask * sizeof *seconds), sum = 0;
+    assert_non_null(seconds);
+    for (u32 i = 0; i < p->ntask; i++) sum += seconds[i] = p->task[i].kind == TASK_MERGE ? 5 : 1 + i;
+    T_OK(costs_learn(&costs, p, &net, seconds, false));
+    put((struct cost){.kind = COST_TASK, .members = 1, .size = 1, .seconds = 0.5});
+    put((struct cost){.kind = COST_AROUND, .members = 1, .size = 1, .seconds = 100});
+    struct plan *again = planned(4, "cpu*1", "serial", &costs);
+    assert_int_equal(again->ntask, p->ntask);
+    for (u32 i = 0; i < p->ntask; i++) is((f64)again->task[i].cost, seconds[i] + 0.5);
+    is(again->predicted, sum + 0.5 * p->ntask + 100);
+    mem_free(seconds);
+    plan_free(again);
+    plan_free(p);
+}
+
+/* Workers of two devices wait as was measured with two; messages take as long as was measured between ranks. */
+TEST(waits_and_links_are_those_measured) {
+    toy_net(&net);
+    costs.n = 0;
+    put((struct cost){.kind = COST_SEEN, .members = 2, .size = 1, .seconds = 3});
+    put((struct cost){.kind = COST_WAKE, .members = 2, .size = 1, .seconds = 4});
+    put((struct cost){.kind = COST_LATENCY, .size = 1, .seconds = 5e-6});
+    put((struct cost){.kind = COST_BYTE, .size = 1, .seconds = 1e-10});
+    struct plan *p = planned(4, "cpu*2", "data:2", &costs);
+    is(p->waits.seen, 3);
+    is(p->waits.wake, 4);
+    is(p->link_us, 5);
+    is(p->link_gbytes, 10);
+    plan_free(p);
+    p = planned(4, "cpu*1", "serial", &costs);
+    is(p->waits.seen, PLAN_SYNC_S);
+    plan_free(p);
+}
+
+/* A member that was not measured has its share of what the task takes alone; a team that was measured takes that. */
+TEST(a_member_has_its_share) {
+    toy_team_net(&net);
+    costs.n = 0;
+    struct plan *p = planned(1, "cpu*3", "unit:3", NULL);
+    const struct task *t = p->task;
+    while (t->members < 3) t++;
+    struct cost whole = costs_key(p, &net, t);
+    whole.members = 0;
+    whole.seconds = 9;
+    put(whole);
+    plan_cost(p, &net, &machine, &costs);
+    const f64 share = (f64)t->cost;
+    assert_true(share >= 3 * TOY_T && share < 9.01 * TOY_T);
+    whole.members = 3;
+    whole.seconds = 20;
+    put(whole);
+    plan_cost(p, &net, &machine, &costs);
+    assert_true((f64)t->cost >= 20 * TOY_T && (f64)t->cost < 20.01 * TOY_T);
+    plan_free(p);
+}
+
+TEST(corrected_costs_replace_those_of_the_same_work) {
+    static struct costs now;
+    costs.n = now.n = 0;
+    put((struct cost){.kind = TASK_FWD, .size = 4, .seconds = 10});
+    put((struct cost){.kind = TASK_FWD, .size = 8, .seconds = 14});
+    T_OK(costs_put(&now, (struct cost){.kind = TASK_FWD, .size = 8, .seconds = 7}));
+    T_OK(costs_put(&now, (struct cost){.kind = TASK_BWD, .size = 8, .seconds = 3}));
+    T_OK(costs_correct(&costs, &now));
+    assert_int_equal(costs.n, 3);
+    is(get((struct cost){.kind = TASK_FWD, .size = 4}), 10);
+    is(get((struct cost){.kind = TASK_FWD, .size = 8}), 7);
+    is(get((struct cost){.kind = TASK_BWD, .size = 8}), 3);
+}
+
+T_MAIN(cmocka_unit_test(between_two_sizes_costs_are_linear),
+       cmocka_unit_test(busy_workers_are_slower_by_what_was_measured_nearby),
+       cmocka_unit_test(a_plan_whose_tasks_were_measured_takes_their_seconds),
+       cmocka_unit_test(waits_and_links_are_those_measured),
+       cmocka_unit_test(a_member_has_its_share),
+       cmocka_unit_test(corrected_costs_replace_those_of_the_same_work))
