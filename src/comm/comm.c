@@ -48,6 +48,10 @@ void comm_release(struct comm *c, void *p) {
     mem_free(p);
 }
 
+void comm_zero(struct comm *c, void *p) {
+    if (p && !(c && c->t->zero && c->t->zero(c->self, p))) mem_zero(p);
+}
+
 i32 comm_local_size(const struct comm *c) {
     i32 n = 0;
     for (i32 k = 0; c && k < c->size; k++) n += strcmp(c->member[k].host, c->member[c->rank].host) == 0;

@@ -104,6 +104,7 @@ bool comm_direct(const struct comm *c);
 /* Zeroed memory for data that is sent often: ranks of this host can read it in place. NULL after E601. c may be NULL. */
 void *comm_alloc(struct comm *c, size_t bytes);
 void comm_release(struct comm *c, void *p);
+void comm_zero(struct comm *c, void *p); /* zeroes the memory; its pages go back to the system until they are touched again */
 const struct comm_rank_info *comm_rank_info(const struct comm *c, i32 rank);
 /* Sets the longest wait for a message; 0 = comm_default_deadline(). Returns the previous value; NULL has none. */
 f64 comm_set_deadline(struct comm *c, f64 seconds);

@@ -109,6 +109,7 @@ void shm_unmap(struct mapping *m);
 void shm_close_peer(struct shm *x, i32 peer); /* unmaps all memory of a peer */
 void *shm_alloc(void *shared, size_t bytes);
 bool shm_release(void *shared, void *p);
+bool shm_zero(void *shared, void *p);
 /* Maps a peer's segment and returns the address of a slot's data; *from = NULL if the peer is ending or has freed it. */
 err shm_find(struct shm *x, i32 peer, const struct slot *s, const char **from);
 

@@ -104,7 +104,7 @@ static void close_(void *self, bool well) {
 #define SHM                                                                                                                   \
     .send = shm_send, .recv = shm_recv, .test = shm_test, .cancel = shm_cancel, .find_abort = find_abort, .abort = abort_run, \
     .close = close_, .allow_recovery = allow_recovery, .send_dead = send_dead, .recv_dead = recv_dead, .reconnect = reconnect,\
-    .alloc = shm_alloc, .release = shm_release
+    .alloc = shm_alloc, .release = shm_release, .zero = shm_zero
 static const struct transport shm_only = {.name = "near", .direct = true, SHM};
 static const struct transport shm_and_network = {.name = "near", SHM};
 

@@ -88,6 +88,16 @@ bool shm_release(void *self, void *p) {
     return false;
 }
 
+bool shm_zero(void *self, void *p) {
+    struct shm *x = self;
+    for (i32 k = 0; p && k < SHM_SEGMENTS; k++) {
+        if (x->own[k].base != p) continue;
+        if (madvise(p, x->own[k].bytes, MADV_REMOVE) != 0) memset(p, 0, x->own[k].bytes);
+        return true;
+    }
+    return false;
+}
+
 /* The reason decides the message: too many open files or mappings are limits that many ranks in one process reach. */
 static err cannot_open(const struct shm *x, i32 peer, int why) {
     const char *fix = strcmp(x->inside->name, "mpi") == 0 ? "STRETTO_NEAR=off   (messages by MPI alone)" :

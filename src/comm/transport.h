@@ -37,10 +37,11 @@ struct transport {
     err (*send_dead)(void *self, const struct rank_set *dead);
     err (*recv_dead)(void *self, i32 from, struct rank_set *dead);
     err (*reconnect)(void *self, const i32 *left, i32 n);
-    /* Zeroed memory from which messages are sent without a copy; NULL = none. release: false = not from alloc. Both may be
-     * NULL. */
+    /* Zeroed memory from which messages are sent without a copy; NULL = none. release, and zero, which gives its pages back to
+     * the system: false = not from alloc. All may be NULL. */
     void *(*alloc)(void *self, size_t bytes);
     bool (*release)(void *self, void *p);
+    bool (*zero)(void *self, void *p);
 };
 
 /* shm_join.c: wraps *t, *self so that ranks of one host use shared memory where possible. All ranks call it together and get

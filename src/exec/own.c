@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "exec/bound.h"
 
 bool exec_is_ours(const struct exec *x, const struct task *t) {
@@ -69,6 +70,11 @@ err exec_held(const struct exec *x, u32 buf, struct arena *a, struct plan_range 
             if (p->use[k].buf == buf) (*out)[(*n)++] = (struct plan_range){p->use[k].lo, p->use[k].hi};
     *n = join(*out, *n);
     return 0;
+}
+
+void exec_rest(struct exec *x) {
+    mem_zero(x->block);
+    comm_zero(x->comm, x->sent_block);
 }
 
 i64 exec_bytes(const struct exec *x) {

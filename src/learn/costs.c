@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "learn/probe.h"
 
-enum { PLANS = 5, BUSY = 3, RUNS = 20 }; /* plans that one worker runs, and all; steps of a plan, about */
-#define MOST_S 0.05            /* that the steps of a plan take, unless three take longer */
+enum { PLANS = 5, BUSY = 3, RUNS = 20, ROUNDS = 2 }; /* plans that one worker runs, and all; steps of a plan, about */
+#define MOST_S 0.025           /* that the steps of a plan take in a round, unless three take longer */
 
 /* ------------------------------------------------------------------ lines --------------------------------------------------- */
 
@@ -92,7 +92,6 @@ struct measure {
     struct costs *to;
     struct machine *machine; /* this host with another number of devices */
     struct pool *one;        /* one worker */
-    bool disturbed;          /* other programs used the cores: the wisdom keeps nothing */
 };
 
 /* The plan of one cut for so many devices of this host; NULL = it does not apply. */
@@ -162,7 +161,6 @@ static err learn_plan(struct measure *m, struct plan *p, struct pool *pool, bool
     const bool whole = pool == m->r->pool; /* as training will run it */
     NEW(got.seconds, p->ntask + 1);
     err e = probe_plan(&m->probe, p, pool, &got);
-    m->disturbed = m->disturbed || got.disturbed;
     const bool learns = e >= 0 && !(busy && got.disturbed); /* without busy costs, those of a worker alone hold */
     if (learns) e = costs_learn(m->to, p, m->probe.net, got.seconds, busy);
     if (learns && e >= 0 && whole) e = learn_waits(m, p, &got);
@@ -201,10 +199,34 @@ static err worth(struct measure *m, bool *yes) {
     struct plan *p = NULL;
     TRY(plan_for(m, "data", 1, &p));
     if (!p) return 0;
-    const f64 cost = (PLANS + BUSY) * dmin(dmax(MOST_S, 5 * p->predicted), RUNS * p->predicted);
+    const f64 cost = ROUNDS * (PLANS + BUSY) * dmin(dmax(MOST_S, 5 * p->predicted), RUNS * p->predicted);
     *yes = cost <= TUNE_LONG && p->predicted * (f64)m->r->steps >= TUNE_WORTH * cost;
     plan_free(p);
     return 0;
+}
+
+/* The lower of two measurements of each kind of work. */
+static err take_lower(struct costs *c, const struct costs *other) {
+    for (i32 i = 0; i < c->n; i++) {
+        const struct cost *found = costs_find(other, &c->at[i]);
+        if (found) c->at[i].seconds = dmin(c->at[i].seconds, found->seconds);
+    }
+    for (i32 i = 0; i < other->n; i++) TRY(costs_put(c, other->at[i]));
+    return 0;
+}
+
+/* Two rounds over all plans: what disturbs one for a while is over when its turn comes again. */
+static err two_rounds(struct measure *m) {
+    struct costs *first, *known = m->to;
+    NEW(first, 1);
+    memcpy(first, known, sizeof *first);
+    m->to = first;
+    err e = measure_all(m);
+    m->to = known;
+    if (e >= 0) e = measure_all(m);
+    if (e >= 0) e = take_lower(known, first);
+    mem_free(first);
+    return e;
 }
 
 static err measure(struct measure *m) {
@@ -214,8 +236,8 @@ static err measure(struct measure *m) {
     TRY(worth(m, &yes));
     if (!yes) return 0;
     TRY(pool_new(1, &m->one));
-    TRY(measure_all(m));
-    return m->to->n > from && !m->disturbed ? to_wisdom(m->r, m->to, from) : 0;
+    TRY(two_rounds(m));
+    return m->to->n > from ? to_wisdom(m->r, m->to, from) : 0;
 }
 
 static err put_link(const struct resources *r, struct costs *to) {

@@ -27,6 +27,21 @@ struct resources resources_sliced(const struct resources *r, const char *paralle
     return use;
 }
 
+/* Bytes of what a forward pass over B rows writes. */
+static i64 forward_bytes(const struct net *n, i32 B) {
+    i64 floats = 0;
+    for (i32 i = 0; i < n->nbuf; i++) floats += n->buf[i].input ? 0 : buf_floats(&n->buf[i], B);
+    for (i32 l = 0; l < n->nop; l++)
+        floats += op_saved_floats(&n->op[l], n, rows_all(B)) + op_scratch_floats(&n->op[l], n, rows_all(B));
+    return 4 * floats;
+}
+
+i32 engine_forward_rows(const struct net *n, i32 most) {
+    enum { LEAST = 16, ROOM = 64 << 20 };
+    while (most / 2 >= LEAST && forward_bytes(n, most) > ROOM) most /= 2;
+    return most;
+}
+
 struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i32 l) {
     const struct op *op = &n->op[l];
     struct tune_shape s = {.cell = op->spec.cell,
@@ -124,16 +139,32 @@ err engine_plan(const struct net *net, const struct resources *r, i32 B, const s
     return e;
 }
 
+/* Where ranks train layers of their own, they forecast together, so that none needs the activations of all layers. */
+static err joint_plan(struct engine *e, struct plan_request q) {
+    q.joint = true;
+    q.parallel = e->plan->strategy;
+    TRY(plan_make(&q, &e->forward_plan));
+    e->joint = plan_splits_weights(e->forward_plan);
+    if (e->joint) return 0;
+    plan_free(e->forward_plan); /* too few rows for stages */
+    e->forward_plan = NULL;
+    return 0;
+}
+
 static err plans(struct engine *e, const struct resources *r, const struct optim *optim) {
     struct plan_request q = engine_request(e->net, r, e->B, optim);
     if (optim) TRY(training_plan(&q, r, &e->plan));
     if (optim && r->heal) plan_update_everywhere(e->plan);
-    q.machine = r->machine; /* each rank forecasts alone; requests for several devices apply to training */
-    if (r->machine->ndevice == 1) q.parallel = "auto";
     q.train = false;
     q.grains = 0;
+    q.place = NULL;
     q.B = e->forward_B;
-    return q.B == 0 ? 0 : plan_make(&q, &e->forward_plan);
+    if (q.B == 0) return 0;
+    if (optim && !r->plan_text && plan_splits_weights(e->plan)) TRY(joint_plan(e, q));
+    if (e->forward_plan) return 0;
+    q.machine = r->machine; /* each rank forecasts alone; requests for several devices apply to training */
+    if (r->machine->ndevice == 1) q.parallel = "auto";
+    return plan_make(&q, &e->forward_plan);
 }
 
 static i64 kept_bytes(const struct plan *p) {
@@ -201,7 +232,7 @@ static err prepare(struct engine *e, const struct resources *r, const struct opt
     if (optim) TRY(bind_training(e, r));
     if (!e->forward_plan) return 0;
     TRY(engine_choose_how(e->forward_plan, e->net, r));
-    return step_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, NULL, NULL, &e->forward);
+    return step_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, e->joint ? r->comm : NULL, NULL, &e->forward);
 }
 
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,

@@ -53,6 +53,7 @@ struct engine {
     struct step *exec, *forward;
     struct store store;
     i32 B, forward_B;
+    bool joint;  /* the ranks run `forward` together: each with its layers.  Else each runs it alone */
     bool shares; /* weights and optimiser state are another engine's */
 };
 
@@ -61,6 +62,9 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
                struct engine *out);
 /* Training alone, on the weights and the optimiser state of an engine that stays longer; derived copies are its own. */
 err engine_share(const struct engine *of, const struct resources *r, struct engine *out);
+/* Rows of a forward batch: at most `most`, fewer where their activations would take much memory on one device.  A function of the
+ * net alone, so that sums over batches have the same bits however the net is run. */
+i32 engine_forward_rows(const struct net *n, i32 most);
 /* The request for a training plan of these resources. */
 struct plan_request engine_request(const struct net *net, const struct resources *r, i32 B, const struct optim *optim);
 /* Makes the training plan without binding it. */

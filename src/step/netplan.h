@@ -101,6 +101,7 @@ struct plan_request {
     const struct machine *machine;
     i32 B;
     bool train;                 /* false: forward only */
+    bool joint;                 /* forward only: layers on ranks as in training; else a pipeline has one stage */
     i32 nstate;                 /* optimiser state vectors */
     i32 grains;                 /* micro-batches per batch of whole windows, approximately; 0 = chosen by cost */
     const char *parallel;       /* "auto", "serial", "data", "data:2", "data:2*unit:2", "time:16" (product.h) */
@@ -130,6 +131,8 @@ err plan_slices(const char *parallel, i32 *slices);
 /* The expression with this number of time slices; 0: without the cut `time`, "auto" if no cut is left. */
 err plan_with_slices(const char *parallel, i32 slices, char *out, size_t size);
 
+/* Have ranks layers of their own, whose weights the others lack between two steps? */
+bool plan_splits_weights(const struct plan *p);
 /* Makes every rank perform all updates, so that each holds the whole optimizer state. */
 void plan_update_everywhere(struct plan *p);
 

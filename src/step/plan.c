@@ -14,6 +14,11 @@ void plan_update_everywhere(struct plan *p) {
         if (p->task[i].kind == TASK_UPDATE) p->task[i].everywhere = RUN_EVERYWHERE;
 }
 
+bool plan_splits_weights(const struct plan *p) {
+    const u32 theta = netplan(p)->at.theta;
+    return theta != PBUF_NONE && p->buf[theta].home == HOME_READERS;
+}
+
 err plan_slices(const char *parallel, i32 *slices) {
     struct product p;
     TRY(product_parse(parallel, &p));

@@ -233,6 +233,12 @@ err step_bind(const struct plan *p, const struct net *n, const struct kern *k, s
     return 0;
 }
 
+void step_lend_weights(struct step *s, f32 *theta) {
+    s->store->theta = theta;
+    s->run.theta = theta;
+    if (s->at->theta != PBUF_NONE) exec_lend(s->exec, s->at->theta, theta);
+}
+
 void step_free(struct step *s) {
     if (!s) return;
     exec_free(s->exec);

@@ -57,6 +57,9 @@ struct step_ahead {
 err step_look_ahead(struct step *s, struct step_ahead *out);
 void step_set_ahead(struct step *s, const struct step_ahead *a); /* replaces the pending update by this one */
 
+/* Weights that a forward step uses from now on in place of those in its store, which holds this pointer then; borrowed. */
+void step_lend_weights(struct step *s, f32 *theta);
+
 const f32 *step_buf(const struct step *s, i32 buf); /* a buffer of the net after the step: [T][B][Fp] */
 const f32 *step_grad(const struct step *s);         /* [ntheta] merged gradient of the last training step */
 /* The ranges of the weights that tasks of this rank use, in order: all of them, unless ranks run different layers.  Outside of

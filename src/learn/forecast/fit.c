@@ -70,7 +70,7 @@ static err keep_trace(struct fit *t) {
     f->step_predicted = t->step.engine.plan->predicted;
     if (f->step_measured > 0)
         event_note(t->job->use.events, EVENT_DETAIL,
-                   "plan %s%s%s: a step of %d samples was predicted to take %.2f ms and took %.2f ms",
+                   "plan %s%s%s: a step of %d samples was predicted to take %.3f ms and took %.3f ms",
                    t->step.engine.plan->strategy, t->job->use.place ? " placed by " : "",
                    t->job->use.place ? t->job->use.place : "", t->step.engine.plan->B, 1e3 * f->step_predicted,
                    1e3 * f->step_measured);

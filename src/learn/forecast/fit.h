@@ -76,6 +76,7 @@ err forecast_try_plan(const struct fit *t);
 /* Builds t->step and everything else that depends on the current ranks. Of t->step only engine.store is trained. */
 err training_prepare(struct fit *t);
 void training_drop(struct fit *t);
+void training_rest(const struct fit *t); /* activations and gradients take no memory until the next step */
 /* heal.c, after the death of a rank. forecast_regroup forms a new group of the surviving ranks: *loss = the ranks that died;
  * E801 if no group forms. forecast_heal then plans again for this group and sends all ranks the state of the one with most
  * progress. */

@@ -55,6 +55,7 @@ static err weigh_members(struct fit *t, i32 n, struct guard *out) {
     struct workload work = workload_start("weighing the recurrent part", t->job->use.events, forecast_stop(t));
     struct losses d = {.t = t, .n = window_origins(&t->set.valid_all), .work = &work};
     work.all = (f64)d.n * t->series->ntarget;
+    training_rest(t);
     f->nmember = n;
     err e = measure(t, &d, out);
     f->nmember = all;

@@ -50,20 +50,24 @@ static err validate_part(struct fit *t, struct step *forward, i64 first, struct 
     return 0;
 }
 
-/* Ranks take turns at the batches; the sum goes over them in order, so it has the same bits for any number of ranks. */
-static err validate_parts(struct fit *t, struct step *forward, i32 n, struct valid_part *all, f64 *loss) {
+/* Each rank gets every part: from all ranks together, or from the one whose turn it was. */
+static err validate_parts(struct fit *t, struct step *forward, bool joint, i32 n, struct valid_part *all) {
     struct comm *c = t->job->use.comm;
-    const i32 ranks = comm_size(c), me = comm_rank(c);
-    struct valid_part *mine = all + (i64)ranks * n, sum = {0};
+    const i32 ranks = joint ? 1 : comm_size(c), me = joint ? 0 : comm_rank(c);
+    struct valid_part *mine = joint ? all : all + (i64)ranks * n;
     for (i32 k = me; k < n; k += ranks) TRY(validate_part(t, forward, (i64)k * t->step.valid_batch.B, &mine[k]));
-    TRY(comm_allgather(c, "validation", mine, (u32)n * (u32)sizeof *mine, all));
+    return joint ? 0 : comm_allgather(c, "validation", mine, (u32)n * (u32)sizeof *mine, all);
+}
+
+/* The sum goes over the parts in order, so it has the same bits for any number of ranks. */
+static f64 mean_of(const struct valid_part *all, i32 ranks, i32 n) {
+    struct valid_part sum = {0};
     for (i32 k = 0; k < n; k++) {
         const struct valid_part *part = &all[(i64)(k % ranks) * n + k];
         sum.loss += part->loss;
         sum.cells += part->cells;
     }
-    *loss = sum.cells ? sum.loss / (f64)sum.cells : (f64)NAN;
-    return 0;
+    return sum.cells ? sum.loss / (f64)sum.cells : (f64)NAN;
 }
 
 /* Mean training loss over the validation windows; NaN where nothing was observed there. */
@@ -77,7 +81,9 @@ static err validate(void *self, f64 *loss) {
     const i32 n = (i32)((rows + t->step.valid_batch.B - 1) / t->step.valid_batch.B);
     struct valid_part *all;
     NEW(all, (i64)n * (comm_size(t->job->use.comm) + 1));
-    err e = validate_parts(t, forward, n, all, loss);
+    const bool joint = t->step.engine.joint && forward == t->step.engine.forward;
+    const err e = validate_parts(t, forward, joint, n, all);
+    *loss = e < 0 ? (f64)NAN : mean_of(all, joint ? 1 : comm_size(t->job->use.comm), n);
     mem_free(all);
     return e;
 }
@@ -205,6 +211,7 @@ static err begin_member(struct fit *t, i32 m) {
 static err end_member(struct fit *t, i32 m, err reason) {
     const struct train_state *s = &t->at.state;
     const i64 P = t->f->net.ntheta;
+    training_rest(t);
     if (!t->f->theta[m]) NEW(t->f->theta[m], P);
     memcpy(t->f->theta[m], t->step.engine.store.theta, sizeof(f32) * (size_t)P);
     t->f->nmember = imax(t->f->nmember, m + 1);

@@ -105,7 +105,7 @@ err training_prepare(struct fit *t) {
     tell_parts(t, nwin, B / rows);
     TRY(store_split(t, rows, &B, &use));
     TRY(prepare_costs(t, B, optim, &use));
-    i32 valid = (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid));
+    const i32 valid = engine_forward_rows(&f->net, (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid)));
     TRY(engine_new(t->step.net, &use, B, s->decoder->every_step || validates_apart(t) ? 0 : valid, optim, &t->step.engine));
     if (s->cut.slices > 1) f->spec.cut.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->step.net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->step.batch));
@@ -130,6 +130,13 @@ err training_prepare(struct fit *t) {
     if (!t->left) state_memory(t);
     t->step.prepared = true;
     return 0;
+}
+
+void training_rest(const struct fit *t) {
+    const struct engine *e = &t->step.engine;
+    if (e->exec) exec_rest(step_exec(e->exec));
+    if (e->forward) exec_rest(step_exec(e->forward));
+    if (e->store.derived) mem_zero(e->store.derived); /* each step computes what it uses */
 }
 
 void training_drop(struct fit *t) {

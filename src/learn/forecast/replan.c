@@ -9,7 +9,6 @@
 #include "learn/costs.h"
 #include "learn/probe.h"
 #include "learn/store/run.h"
-#include "plan/build.h"
 
 enum { SETTLES = 5, STEPS = 20, PLANS_MOST = 3 };
 #define WORTH 0.05 /* least predicted gain, as a share of a step */
@@ -22,12 +21,6 @@ struct replan {
     i32 steps, plans;     /* steps since the plan was bound; plans so far */
     err e;                /* of replan_better */
 };
-
-/* Every rank has all weights after each step: the best ones and the roll-back target are then whole on each. */
-static bool weights_everywhere(const struct plan *p) {
-    const u32 theta = netplan(p)->at.theta;
-    return theta == PBUF_NONE || p->nrank == 1 || p->buf[theta].home == HOME_ALL;
-}
 
 static err watch(struct fit *t) {
     struct replan *r = t->replan;
@@ -43,7 +36,7 @@ err replan_new(struct fit *t) {
     replan_free(t);
     const bool chosen = use->parallel && strcmp(use->parallel, "auto") == 0 && !use->plan_text && !use->place;
     if (!chosen || !t->step.costs || use->heal || store_used(use) || t->hogwild) return 0;
-    if (t->step.net != &t->f->net || !weights_everywhere(t->step.engine.plan)) return 0;
+    if (t->step.net != &t->f->net || plan_splits_weights(t->step.engine.plan)) return 0;
     NEW(t->replan, 1);
     t->replan->use = *use;
     t->replan->use.costs = t->step.costs;
@@ -105,7 +98,7 @@ static err search(struct fit *t) {
     const bool other = strcmp(best->strategy, p->strategy) != 0 && best->predicted < (1 - WORTH) * p->predicted;
     event_note(r->use.events, EVENT_DETAIL, "plan %s: predicted %.3f ms a step, by its first %d steps %.3f ms%s%s", p->strategy,
                1e3 * before, STEPS, 1e3 * p->predicted, other ? "; next plan: " : "", other ? best->strategy : "");
-    if (other && weights_everywhere(best)) r->next = best;
+    if (other && !plan_splits_weights(best)) r->next = best;
     else plan_free(best);
     return 0;
 }

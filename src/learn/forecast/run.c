@@ -1,6 +1,6 @@
 /* run.c - forecasts of many windows: batches of rows through every member, streamed to a callback in order.
  *
- * Members share one engine: the weights of each are put into its store in turn, for a chunk of rows at a time. */
+ * Members share one engine: it uses the weights of each in turn, for a chunk of rows at a time. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,6 +12,7 @@ struct runner {
     const struct forecaster *f;
     const struct net *net; /* the forecaster's net, or the same net in fp32 */
     struct engine engine;
+    f32 *own;     /* weights of the engine, while it uses those of a member */
     struct batcher batch;
     f32 *corr;      /* [B][nq][horizon] mean correction over members, in units of div */
     struct row_out out;
@@ -20,6 +21,7 @@ struct runner {
 };
 
 static void runner_free(struct runner *r) {
+    if (r->own) r->engine.store.theta = r->own;
     engine_free(&r->engine);
     batcher_free(&r->batch);
     arena_free(&r->arena);
@@ -43,9 +45,11 @@ static err choose_net(struct runner *r, const struct series *s, const struct res
 static err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
     *r = (struct runner){.f = f, .nq = head_outputs(&f->spec)};
     i32 h = f->spec.horizon;
-    struct resources whole = resources_whole(use);
+    const struct resources whole = resources_whole(use);
     TRY(choose_net(r, s, use));
+    B = engine_forward_rows(r->net, B);
     if (f->nmember > 0) TRY(engine_new(r->net, &whole, B, B, NULL, &r->engine));
+    r->own = r->engine.store.theta;
     TRY(batcher_new(f, &f->net, &f->shape, s, use->kern, B, 1, &r->batch));
     ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
     return row_out_new(f, s, &r->arena, &r->out);
@@ -70,7 +74,7 @@ static err members(struct runner *r, i32 rows) {
     memset(r->corr, 0, sizeof(f32) * (size_t)rows * (size_t)r->nq * (size_t)f->spec.horizon);
     i32 loss = f->net.nop - 1;
     for (i32 m = 0; m < f->nmember; m++) {
-        memcpy(r->engine.store.theta, f->theta[m], sizeof(f32) * (size_t)f->net.ntheta);
+        step_lend_weights(r->engine.forward, f->theta[m]);
         struct step_args step = {.input = r->batch.slot[0].input, .loss_scale = 0};
         struct exec_result result;
         TRY(step_run(r->engine.forward, &step, &result));

@@ -20,7 +20,7 @@ static i32 most(struct planner *p, i32 n) {
         planner_why(p, "the cut wave divides the layers already");
         return 0;
     }
-    if (!p->q->train) return 1;
+    if (!p->q->train && !p->q->joint) return 1;
     pipeline_units(p->net, p->grain, &p->unit);
     const i32 units = p->unit.n;
     if (p->q->place && p->ngrain / p->nrow * units > 1) return imin(p->ngrain / p->nrow, MACHINE_DEVICES) * units;
