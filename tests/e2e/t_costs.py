@@ -27,15 +27,15 @@ class Costs(e2e.Case):
                             "--verbose", "-o", out, *more, timeout=120).err
 
     def too_fast(self, ranks):
-        """The wisdom says of every forward and backward pass that it takes no time, and of one of all rows the least; as if it had
-        been measured by so many ranks of one thread."""
+        """The wisdom says of every task that it takes no time, but of forward and backward passes over some of the rows; as if it
+        had been measured by so many ranks of one thread."""
         whole = max(int(m.group(7)) for m in self.costs() if m.group(2) == "fwd")
         lines = []
         for line in self.read("wisdom").decode().splitlines():
             m = COST.match(line)
-            if m and m.group(2) in ("fwd", "bwd"):
-                least = int(m.group(7)) == whole and m.group(4) == "alone"
-                line = m.group(1) + ("0.0001us" if least else "0.01us")
+            if m and m.group(2) in ("fwd", "bwd", "prep", "zero", "merge", "norm", "update"):
+                some = m.group(2) in ("fwd", "bwd") and (int(m.group(7)) < whole or m.group(4) == "busy")
+                line = m.group(1) + ("0.01us" if some else "0.0001us")
             if ranks > 1:
                 line = re.sub(r"table=(\S+) threads=2", r"table=\1*%d threads=1" % ranks, line)
             lines.append(line)
@@ -60,23 +60,33 @@ class Costs(e2e.Case):
         out = self.stretto("plan", *SHAPE, "--compare", "--machine", "cpu*2").out
         self.assertNotIn("measured times of tasks", out)
 
-    def goes_on_with_another_plan(self, ranks):
-        self.stretto("plan", *self.words())
-        self.train("serial", "--parallel", "serial")
-        self.too_fast(ranks)
-        more = ("--ranks", ranks, "--threads", 1) if ranks > 1 else ()
-        said = self.train("auto", *more)
-        self.assertIn("plan serial: predicted", said)
+    @staticmethod
+    def predictions(said):
+        return [(name, float(ms)) for name, ms in re.findall(r"plan (\S+): predicted ([\d.]+) ms a step", said)]
+
+    def goes_on_with_another_plan(self, ranks, *more):
+        self.stretto("plan", *self.words(*more))
+        self.train("serial", "--parallel", "serial", *more)
+        if ranks > 1:
+            more += ("--ranks", ranks, "--threads", 1)
+        for _ in range(5):  # other programs may make every message slower than a serial step
+            self.too_fast(ranks)
+            said = self.train("auto", *more)
+            self.same_model("serial", "auto")
+            if "; next plan: " in said:
+                break
+        wrong, again = self.predictions(said)[0], self.predictions(self.train("again", *more))
+        self.assertEqual(wrong[0], "serial")
         self.assertIn("; next plan: ", said)
-        self.same_model("serial", "auto")
-        self.assertNotIn("plan serial: predicted", self.train("again", *more))  # the wisdom knows now what a serial step takes
+        if again and again[0][0] == "serial":  # the wisdom has learnt what a serial step takes
+            self.assertGreater(again[0][1], 1.5 * wrong[1])
         self.same_model("serial", "again")
 
     def test_another_plan_of_threads(self):
         self.goes_on_with_another_plan(1)
 
     def test_another_plan_of_ranks(self):
-        self.goes_on_with_another_plan(2)
+        self.goes_on_with_another_plan(2, "--hidden", 96, "--batch", 64)  # a step is longer than messages on a busy machine
 
 
 if __name__ == "__main__":
