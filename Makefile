@@ -20,6 +20,7 @@
 #   make bench-stages                  pipelines of layers: waiting, beside PyTorch, memory of a rank: bench/results/stages.md
 #   make bench-codecs                  wire codecs: GB/s and bytes saved, printed
 #   make bench-stores                  stores and codecs: speed, loss, bytes, kills: bench/results/stores.md; BENCH="--part local"
+#   make bench-placement-measured      placements of real nets on two ranks: bench/results/placement_measured.md
 #   make bench-placement               placement methods in the simulator, against random and exact: bench/results/placement.md
 #   make bench-predict                 predicted and measured steps of 40 configurations: bench/results/predict.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
@@ -149,7 +150,11 @@ bench-placement: release
 	cmake --build build/release -j $(J) --target bench_placement
 	bench/placement/run.py build/release $(BENCH)
 
-# Predicted and measured steps of 40 configurations, two minutes; BENCH="--turns 5 --limit 600".
+# Placements of real nets on two ranks, six minutes a turn; BENCH="--turns 3 --realtime".
+bench-placement-measured: release
+	bench/placement/measured.py build/release $(BENCH)
+
+# Predicted and measured steps of 40 configurations, four minutes a turn; BENCH="--turns 5 --limit 600 --realtime".
 bench-predict: release
 	bench/predict/run.py build/release $(BENCH)
 
@@ -175,4 +180,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-predict twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict twin shake bits instructions soak ladder ladder-baseline install docs clean

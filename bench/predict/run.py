@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py BUILD [--turns N] [--limit S] [--out FILE] - predicted and measured seconds of a training step, and what auto chose.
+"""run.py BUILD [--turns N] [--limit S] [--realtime] [--out FILE] - predicted and measured seconds of a training step, and what auto chose.
 
 40 configurations of cell, width, layers, batch, steps, threads and ranks.  `stretto bench` measures every cut that applies on one
 rank, `stretto train` on two ranks of a thread; the configurations take turns, and a cell is the median over the turns.  The wisdom
@@ -48,7 +48,7 @@ def net_words(config):
 
 
 def call(program, words, wisdom):
-    done = subprocess.run([str(w) for w in (program, *words)], capture_output=True, text=True,
+    done = subprocess.run([str(w) for w in (*program, *words)], capture_output=True, text=True,
                           env=dict(os.environ, STRETTO_WISDOM=str(wisdom)))
     if "E401" in done.stderr:
         return None
@@ -114,8 +114,9 @@ def page(args, got, turns, load):
     within = sum(e <= 0.25 for e in errors)
     return "\n".join([
         "# Predicted and measured training steps", "",
-        "%s, %s, %d cores, load %.2f before and %.2f after; %d whole turns; fp32, context %d." % (
-            datetime.date.today(), cpu, os.cpu_count(), load, os.getloadavg()[0], turns, CONTEXT),
+        "%s, %s, %d cores, load %.2f before and %.2f after; %d whole turns%s; fp32, context %d." % (
+            datetime.date.today(), cpu, os.cpu_count(), load, os.getloadavg()[0], turns,
+            ", before other programs (SCHED_RR)" if args.realtime else "", CONTEXT),
         "Made by `make bench-predict`: on one rank a step is what `stretto bench` says, on two what `stretto train` says, batches and",
         "messages included; medians over the turns.  Costs are measured in the first turn.", "",
         "%d configurations, %d plans: |predicted - measured| / measured has the median %.1f %% and the worst %.0f %%; it is at most" % (
@@ -132,9 +133,10 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--limit", type=float, default=600)
+    parser.add_argument("--realtime", action="store_true", help="run before other programs (SCHED_RR)")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results/predict.md")
     args = parser.parse_args()
-    args.program = args.build.resolve() / "cli/stretto"
+    args.program = [*(["chrt", "-r", "20"] if args.realtime else []), args.build.resolve() / "cli/stretto"]
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         got, turns = measure(args, pathlib.Path(folder))

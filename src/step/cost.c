@@ -254,16 +254,22 @@ static f64 load_of(const struct plan *p, const struct machine *m) {
     return all < 2 ? 0 : (f64)imax(0, used - 1) / (all - 1);
 }
 
+/* Speed of a device against that of device 0, where costs are measured while nothing else runs. */
+static f64 speed_of(const struct machine *m, u32 device) {
+    const struct device *d = &m->device[device];
+    return m->device[0].gflops > 0 && d->gflops > 0 ? d->share * d->gflops / m->device[0].gflops : d->share;
+}
+
 /* Measured seconds of a task: of a team that was not measured, a member's share of what the task takes alone.  -1 = unknown. */
 static f64 measured(const struct plan *p, const struct net *n, const struct machine *m, const struct costs *c,
                     const struct task *t, f64 load) {
     struct task whole = *t;
     if (!c || (task_walks(t) && op_is_chain(&n->op[t->op]))) return -1;
-    const f64 s = costs_of(c, p, n, t, load);
-    if (s >= 0 || t->members < 2) return s;
+    const f64 s = costs_of(c, p, n, t, load), speed = dmax(1e-3, speed_of(m, t->device));
+    if (s >= 0 || t->members < 2) return s < 0 ? -1 : s / speed;
     whole.members = 1;
     const f64 alone = costs_of(c, p, n, &whole, load);
-    return alone < 0 ? -1 : member_seconds(p, n, m, t, alone);
+    return alone < 0 ? -1 : member_seconds(p, n, m, t, alone / speed);
 }
 
 /* A measured cost besides those of tasks, or what is assumed without one. */

@@ -13,9 +13,10 @@ enum { RIG_STEPS = 4, RIG_RANKS = 4 };
 struct rig {
     const struct net *net;
     const char *machine, *parallel, *optim; /* optim NULL = adam */
-    i32 B, threads, microbatches;
-    bool all_forward, accumulate;
+    i32 B, threads, microbatches, grains;
+    bool all_forward, accumulate, unclipped;
     const char *place;
+    const char *draw; /* that a failure names; NULL = none */
     struct comm *comm;
     struct machine at;
     struct plan *plan;
@@ -24,7 +25,7 @@ struct rig {
     struct step *x;
     f32 *input[NET_BUFS];
     struct arena arena;
-    f64 loss;
+    f64 loss[RIG_STEPS], norm[RIG_STEPS];
     err e;
     struct err_record why;
     pthread_t thread;
@@ -40,6 +41,7 @@ static inline err rig_train(struct rig *r) {
     q.microbatches = r->microbatches;
     q.all_forward = r->all_forward;
     q.place = r->place;
+    q.grains = r->grains;
     TRY(plan_make(&q, &r->plan));
     TRY(pool_new(r->threads, &r->pool));
     TRY(store_new(r->net, o, &r->store));
@@ -51,10 +53,12 @@ static inline err rig_train(struct rig *r) {
         real_fill(r->net, r->input, r->B, s % 3);
         struct step_args step = real_step(r->input, r->B, s);
         step.accumulate = r->accumulate && s % 2 == 0;
+        if (r->unclipped) step.clip = 0;
         TRY(step_run(r->x, &step, &out));
         if (!out.finite) return FAIL(E1, "the loss is no number");
+        r->loss[s] = out.loss;
+        r->norm[s] = step.accumulate ? 0 : out.norm;
     }
-    r->loss = out.loss;
     TRY(step_settle(r->x, &out));
     return exec_gather(step_exec(r->x));
 }
@@ -77,10 +81,28 @@ static inline void rig_free(struct rig *r) {
     comm_free(r->comm);
 }
 
+static inline void rig_differ(const struct rig *a, const char *what, i64 at) {
+    fail_msg("%s%s%s on %s with %d workers, batch %d: %s %lld has other bits than that of serial", a->draw ? a->draw : "",
+             a->draw ? ": " : "", a->parallel, a->machine, a->threads, a->B, what, (long long)at);
+}
+
+static inline void rig_same_floats(const struct rig *a, const char *what, const f32 *x, const f32 *y) {
+    for (i64 k = 0; k < a->net->ntheta; k++)
+        if (memcmp(&x[k], &y[k], sizeof *x) != 0) rig_differ(a, what, k);
+}
+
+/* Losses, norms and weights, and on rank 0, where a gather brings it, the optimiser state. */
 static inline void rig_compare(const struct rig *a, const struct rig *serial) {
-    if (a->e < 0) fail_msg("%s on %s, batch %d: %s", a->parallel, a->machine, a->B, a->why.text);
-    if (a->loss != serial->loss || memcmp(a->store.theta, serial->store.theta, (size_t)a->net->ntheta * sizeof(f32)) != 0)
-        fail_msg("%s on %s with %d workers, batch %d: other bits than serial", a->parallel, a->machine, a->threads, a->B);
+    static const char *const states[] = {"number of the first optimiser state", "number of the second optimiser state"};
+    if (a->e < 0) fail_msg("%s%s%s on %s, batch %d: %s", a->draw ? a->draw : "", a->draw ? ": " : "", a->parallel, a->machine, a->B,
+                           a->why.text);
+    for (i32 s = 0; s < RIG_STEPS; s++) {
+        if (a->loss[s] != serial->loss[s]) rig_differ(a, "the loss of step", s);
+        if (a->norm[s] != serial->norm[s]) rig_differ(a, "the gradient norm of step", s);
+    }
+    rig_same_floats(a, "weight", a->store.theta, serial->store.theta);
+    for (i32 k = 0; k < a->store.optim->nstate && comm_rank(a->comm) == 0; k++)
+        rig_same_floats(a, states[k], a->store.state[k], serial->store.state[k]);
 }
 
 static inline void rig_on_ranks(const struct rig *s, const struct rig *like, i32 ranks) {
@@ -91,6 +113,8 @@ static inline void rig_on_ranks(const struct rig *s, const struct rig *like, i32
         r[k] = *like;
         r[k].B = s->B;
         r[k].accumulate = s->accumulate;
+        r[k].unclipped = s->unclipped;
+        r[k].grains = s->grains;
         r[k].net = s->net;
         r[k].comm = comm[k];
         assert_int_equal(pthread_create(&r[k].thread, NULL, rig_live, &r[k]), 0);

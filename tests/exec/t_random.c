@@ -25,9 +25,38 @@ static i32 pick(struct draw *d, i32 n) {
 
 static bool chance(struct draw *d, i32 in) { return pick(d, in) == 0; }
 
-static void draw_net(struct draw *d, struct net *n) {
-    const i32 cell = pick(d, cell_count()), layers = 1 + pick(d, 4), steps = 3 + pick(d, 22), hidden = 6 + pick(d, 45);
-    real_stack(n, (enum cell_kind)cell, layers, steps, hidden, chance(d, 4));
+/* A layer in both directions, under one in a single direction. */
+static void both_ways(struct net *n, struct shape s, enum cell_kind cell) {
+    net_init(n);
+    const i32 x = nets_input(n, "x", s.T, s.I, false);
+    struct op_spec turn = net_spec("reverse", "turn", x), c = net_spec("recurrent", "there", x);
+    c.cell = cell;
+    c.hidden = s.H;
+    struct op_spec both = net_spec("concat", "both", n->op[nets_add(n, &c)].out);
+    snprintf(c.name, sizeof c.name, "back");
+    c.in[0] = n->op[nets_add(n, &turn)].out;
+    struct op_spec again = net_spec("reverse", "again", n->op[nets_add(n, &c)].out);
+    both.in[1] = n->op[nets_add(n, &again)].out;
+    snprintf(c.name, sizeof c.name, "top");
+    c.in[0] = n->op[nets_add(n, &both)].out;
+    nets_loss(n, "loss_mse", nets_dense(n, "head", n->op[nets_add(n, &c)].out, s.w, ACT_NONE), s.T, s.w, false);
+    T_OK(net_check(n));
+}
+
+/* Stacks of cells; nets with shared weights (decode), quantiles, a large embedding in lines, small ones, an initial state, two
+ * directions. */
+static const char *draw_net(struct draw *d, struct net *n) {
+    const enum cell_kind any = (enum cell_kind)pick(d, cell_count()), walked = (enum cell_kind)pick(d, CELL_NKIND);
+    const i32 layers = 1 + pick(d, 4), steps = 3 + pick(d, 22), hidden = 6 + pick(d, 45);
+    struct shape s = {.T = steps, .I = 3, .H = hidden, .steps = 2 + pick(d, 4), .w = 2};
+    switch (pick(d, 8)) {
+    case 0: s.vocab = 4; nets_long(n, s, walked, "loss_mae", 0.1f); return "decoder";
+    case 1: nets_short(n, s, walked, "loss_quantile"); return "quantiles";
+    case 2: s.vocab = 5000; nets_table(n, s, 8 + pick(d, 14)); return "table";
+    case 3: nets_mixed(n, s, walked); return "mixed";
+    case 4: both_ways(n, s, walked); return "two directions";
+    default: real_stack(n, any, layers, steps, hidden, chance(d, 4)); return "stack";
+    }
 }
 
 /* Two or three different cuts in any order, with two or three parts. */
@@ -62,6 +91,8 @@ static void draw_rest(struct draw *d, const char *parallel, struct rig *r) {
     r->B = 2 + pick(d, 40);
     r->optim = optims[pick(d, COUNT(optims))];
     r->accumulate = chance(d, 4);
+    r->unclipped = chance(d, 4);
+    r->grains = chance(d, 3) ? 1 + pick(d, 12) : 0;
     r->microbatches = chance(d, 3) ? 2 + pick(d, 3) : 0;
     r->all_forward = chance(d, 2);
     if (strstr(parallel, "pipeline") && chance(d, 3)) r->place = methods[pick(d, COUNT(methods))];
@@ -77,6 +108,7 @@ static bool applies(const struct rig *r) {
     q.microbatches = r->microbatches;
     q.all_forward = r->all_forward;
     q.place = r->place;
+    q.grains = r->grains;
     const err e = plan_make(&q, &p);
     if (e < 0 && e != -E401) fail_msg("%s: %s", r->parallel, err_last()->text);
     plan_free(p);
@@ -87,9 +119,9 @@ static bool applies(const struct rig *r) {
 static bool one(u32 number) {
     static struct net n;
     struct draw d = {.number = number};
-    char parallel[96], machine[96];
+    char parallel[96], machine[96], name[64];
     struct rig s = {.net = &n, .machine = "cpu", .parallel = "serial", .threads = 1}, r = s;
-    draw_net(&d, &n);
+    const char *kind = draw_net(&d, &n);
     const i32 ranks = draw_machine(&d, draw_product(&d, parallel), machine);
     r.machine = machine;
     r.parallel = parallel;
@@ -99,8 +131,12 @@ static bool one(u32 number) {
     s.B = r.B;
     s.optim = r.optim;
     s.accumulate = r.accumulate;
-    print_message("STRETTO_TEST_DRAW=%u: %s on %s, batch %d, %s%s%s\n", number, parallel, machine, r.B, r.optim,
-                  r.place ? ", placed by " : "", r.place ? r.place : "");
+    s.unclipped = r.unclipped;
+    s.grains = r.grains;
+    snprintf(name, sizeof name, "STRETTO_TEST_DRAW=%u (%s)", number, kind);
+    r.draw = name;
+    print_message("%s: %s on %s, batch %d, %s%s%s\n", name, parallel, machine, r.B, r.optim, r.place ? ", placed by " : "",
+                  r.place ? r.place : "");
     rig_live(&s);
     if (s.e < 0) fail_msg("serial: %s", s.why.text);
     rig_on_ranks(&s, &r, ranks);

@@ -113,6 +113,25 @@ TEST(a_member_has_its_share) {
     plan_free(p);
 }
 
+/* A rank that has half of its processor takes twice as long for what took a second alone. */
+TEST(a_device_with_half_a_core_takes_twice_as_long) {
+    toy_net(&net);
+    costs.n = 0;
+    struct plan *p = planned(4, "host*2(cpu) shares=1,0.5", "data:2", NULL);
+    f64 *seconds = mem_alloc(p->ntask * sizeof *seconds), cost[2] = {0};
+    assert_non_null(seconds);
+    for (u32 i = 0; i < p->ntask; i++) seconds[i] = 1;
+    T_OK(costs_learn(&costs, p, &net, seconds, false));
+    plan_cost(p, &net, &machine, &costs);
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if (t->kind == TASK_FWD && t->op == 0) cost[t->device] = (f64)t->cost;
+    }
+    assert_true(fabs(cost[0] - 1) < 1e-3 && fabs(cost[1] - 2) < 1e-3);
+    mem_free(seconds);
+    plan_free(p);
+}
+
 TEST(corrected_costs_replace_those_of_the_same_work) {
     static struct costs now;
     costs.n = now.n = 0;
@@ -132,4 +151,5 @@ T_MAIN(cmocka_unit_test(between_two_sizes_costs_are_linear),
        cmocka_unit_test(a_plan_whose_tasks_were_measured_takes_their_seconds),
        cmocka_unit_test(waits_and_links_are_those_measured),
        cmocka_unit_test(a_member_has_its_share),
+       cmocka_unit_test(a_device_with_half_a_core_takes_twice_as_long),
        cmocka_unit_test(corrected_costs_replace_those_of_the_same_work))
