@@ -300,6 +300,6 @@ void engine_free(struct engine *e) {
 }
 
 i64 engine_planned_bytes(const struct engine *e) {
-    i64 both = e->exec && e->forward ? netplan(e->forward_plan)->store_bytes : 0; /* both steps share the store */
+    const i64 both = e->exec && e->forward ? step_store_bytes(e->forward) : 0; /* both steps share the store */
     return (e->exec ? step_bytes(e->exec) : 0) + (e->forward ? step_bytes(e->forward) : 0) - both;
 }

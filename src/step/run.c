@@ -320,11 +320,31 @@ void step_set_ahead(struct step *s, const struct step_ahead *a) {
 
 /* ------------------------------------------------------------------ questions ----------------------------------------------- */
 
-i64 step_bytes(const struct step *s) {
+i64 step_held_floats(const struct step *s) {
+    i64 held = 0;
+    for (i32 i = 0; i < s->nheld; i++) held += s->held[i].hi - s->held[i].lo;
+    return held;
+}
+
+/* Floats of the copies of weights that this rank makes. */
+static i64 derived_floats(const struct step *s) {
+    i64 made = 0;
+    if (!s->comm) return s->store->nderived;
+    for (u32 i = 0; i < s->plan->ntask; i++) {
+        const struct task *t = &s->plan->task[i];
+        if (t->kind == TASK_PREP && exec_is_ours(s->exec, t)) made += s->net->op[t->op].nderived;
+    }
+    return made;
+}
+
+i64 step_store_bytes(const struct step *s) {
     const struct store *t = s->store;
-    const i64 states = (t->state[0] ? 1 : 0) + (t->state[1] ? 1 : 0);
-    const i64 store = (t->ntheta * (1 + (netplan(s->plan)->train ? states : 0)) + t->nderived) * 4;
-    return exec_bytes(s->exec) + s->arena.used + (i64)sizeof *s + store;
+    const i64 states = netplan(s->plan)->train ? (t->state[0] ? 1 : 0) + (t->state[1] ? 1 : 0) : 0;
+    return 4 * (t->ntheta + states * step_held_floats(s) + derived_floats(s));
+}
+
+i64 step_bytes(const struct step *s) {
+    return exec_bytes(s->exec) + s->arena.used + (i64)sizeof *s + step_store_bytes(s);
 }
 
 struct exec *step_exec(const struct step *s) {

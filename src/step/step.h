@@ -68,7 +68,11 @@ const struct plan_range *step_held(const struct step *s, i32 *n);
 /* [ntheta / LINE_FLOATS] lines of the plan's tables that the gradient touches, a byte each (exec/sparse_rows.h); NULL = no
  * tables. */
 const u8 *step_marks(const struct step *s);
-i64 step_bytes(const struct step *s);               /* that the step and its store hold (compare with plan->peak_bytes) */
+/* That the step and its store hold (compare with plan->peak_bytes); of the store: weights, and the state and copies of weights of
+ * this rank's ops. */
+i64 step_bytes(const struct step *s);
+i64 step_store_bytes(const struct step *s);
+i64 step_held_floats(const struct step *s); /* of step_held */
 /* After a non-finite step: the first position, in order of the ops, with a non-finite number, e.g. `input "x": row 7, step
  * 1, feature 3` or `gradient of "lstm.0"`. false if all are finite. Slow: for messages. */
 bool step_nonfinite(const struct step *s, char where[160]);

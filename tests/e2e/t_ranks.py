@@ -11,6 +11,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -373,6 +374,47 @@ class Ranks(Launched):
         self.stretto("resume", "cut.model.run", "--ranks", 3, "--threads", 1, "--parallel", "pipeline:3", "--place", "cyclic", "--progress", "none",
                      "--time-limit", "0", timeout=240)
         self.same_model("whole.model", "cut.model", "2 stages, then 3")
+
+    def peaks(self, front, *args):
+        """Trains as processes; MiB of the peak resident memory of each, the whole run, and what rank 0 says."""
+        code = ("import os, resource, subprocess, sys; rc = subprocess.call(sys.argv[1:], close_fds=False); "
+                "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=open('peak-%d' % os.getpid(), 'w')); sys.exit(rc)")
+        command = [*front, sys.executable, "-c", code, e2e.PROGRAM, "train", *map(str, args), "--progress", "none", "--verbose"]
+        r = self.mpi("", 0, shell=command)
+        found = glob.glob(self.path("peak-*"))
+        peaks = sorted(int(self.read(name).split()[0]) / 1024 for name in found)
+        for name in found:
+            os.remove(name)
+        stated = re.search(r"memory: series ([0-9.]+) MiB \+ plan ([0-9.]+) MiB", r.err)
+        self.assertTrue(stated, r.err)
+        return peaks, sum(map(float, stated.groups()))
+
+    def memory_of_stages(self, flavour):
+        """Training, validation, guard, score and model file of a network that is much larger than the program: a rank of four has a
+        fraction of what one needs, about what was stated before, and the model is the same."""
+        if e2e.SLOW > 1:
+            raise unittest.SkipTest("skipped: a sanitizer's own memory hides that of the model")
+        front = self.launched(flavour, 4)[:-1]
+        self.stretto("sample", "tides", "--rows", 1500, "-o", "t.csv")
+        options = ["t.csv", "--target", "height", "--horizon", 24, "--context", 96, "--base", "last", "--layers", 8, "--batch", 64,
+                   "--members", 1, "--steps", 2, "--max-steps", 2, "--grains", 8, "--threads", 1]
+        deep = [*options, "--hidden", 256]
+        bare = self.peaks(front, *options, "--hidden", 8, "--parallel", "pipeline:4", "-o", "s.model")[0][-1]
+        one, said_of_one = self.peaks([], *deep, "--parallel", "serial", "-o", "one.model")
+        four, said = self.peaks(front, *deep, "--parallel", "pipeline:4", "-o", "four.model")
+        self.same_model("one.model", "four.model", "four stages")
+        self.assertEqual(len(four), 4)
+        what = "one rank %s MiB, stated %.0f; four %s MiB, stated %.0f; a small model %.0f MiB" % (one, said_of_one, four, said, bare)
+        print(what)
+        self.assertLess(four[-1] - bare, 0.42 * one[0], what)
+        self.assertLess(four[-1] - bare, 1.15 * said, what)
+        self.assertGreater(four[-1], 0.85 * said, what)
+
+    def test_memory_of_stages_under_open_mpi(self):
+        self.memory_of_stages("openmpi")
+
+    def test_memory_of_stages_under_mpich(self):
+        self.memory_of_stages("mpich")
 
     def processes(self, flavour):
         alone = self.train("one", "--threads", "1")

@@ -94,8 +94,9 @@ static inline void rig_same_floats(const struct rig *a, const char *what, const 
 /* Losses, norms and weights, and on rank 0, where a gather brings it, the optimiser state. */
 static inline void rig_compare(const struct rig *a, const struct rig *serial) {
     static const char *const states[] = {"number of the first optimiser state", "number of the second optimiser state"};
-    if (a->e < 0) fail_msg("%s%s%s on %s, batch %d: %s", a->draw ? a->draw : "", a->draw ? ": " : "", a->parallel, a->machine, a->B,
-                           a->why.text);
+    if (a->e < 0)
+        fail_msg("%s%s%s on %s, batch %d: %s", a->draw ? a->draw : "", a->draw ? ": " : "", a->parallel, a->machine, a->B,
+                 a->why.text);
     for (i32 s = 0; s < RIG_STEPS; s++) {
         if (a->loss[s] != serial->loss[s]) rig_differ(a, "the loss of step", s);
         if (a->norm[s] != serial->norm[s]) rig_differ(a, "the gradient norm of step", s);

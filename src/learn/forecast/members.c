@@ -208,6 +208,16 @@ static err begin_member(struct fit *t, i32 m) {
     return same_start(t, &t->at.state);
 }
 
+/* Makes room for guard and bands: what training alone needs.  One process may be asked to stop there, and under elastic recovery
+ * a rank may lose others: both still need the state. */
+static void rest_after(struct fit *t) {
+    const struct resources *use = &t->job->use;
+    const struct store *st = &t->step.engine.store;
+    if (comm_size(use->comm) < 2 || use->heal || t->store || t->hogwild) return;
+    train_state_free(&t->at.state);
+    for (i32 k = 0; k < st->optim->nstate; k++) mem_zero(st->state[k]);
+}
+
 static err end_member(struct fit *t, i32 m, err reason) {
     const struct train_state *s = &t->at.state;
     const i64 P = t->f->net.ntheta;
@@ -222,6 +232,7 @@ static err end_member(struct fit *t, i32 m, err reason) {
     t->f->model.stopped = reason;
     t->at.begun = false;
     t->at.done = m + 1;
+    rest_after(t);
     return reason;
 }
 

@@ -123,9 +123,10 @@ err training_prepare(struct fit *t) {
     TRY(saving_prepare(t));
     TRY(saving_foresee(t));
     TRY(replan_new(t));
-    i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
+    const i64 copies = 2 + optim->nstate; /* best, roll-back target with its state; besides, the members that are done */
     f->model.planned_bytes = engine_planned_bytes(&t->step.engine) + engine_planned_bytes(&t->step.whole) + hogwild_bytes(t) +
-                       t->step.batch.arena.used + t->step.valid_batch.arena.used + 4 * copies * t->step.engine.store.ntheta +
+                       t->step.batch.arena.used + t->step.valid_batch.arena.used +
+                       4 * copies * step_held_floats(t->step.engine.exec) + 4 * s->members * t->step.engine.store.ntheta +
                        (t->save.saving ? t->save.saving->room : 0) + (t->step.stream ? stream_bytes(t->step.stream) : 0);
     if (!t->left) state_memory(t);
     t->step.prepared = true;
