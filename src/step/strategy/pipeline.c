@@ -11,6 +11,22 @@
 
 #include "step/strategy/strategy.h"
 
+/* Micro-batches of different lengths would make every stage wait for the longest; the nearest numbers that divide the grains are
+ * the way out. */
+static bool uneven(struct planner *p) {
+    const i32 grains = p->ngrain / p->nrow, m = p->q->microbatches;
+    i32 fewer = m, more = m;
+    if (m < 1 || grains % m == 0) return false;
+    if (p->ngrain % p->nrow != 0) return false; /* parts have unequal numbers of grains */
+    while (grains % fewer != 0) fewer--;
+    while (grains % more != 0) more++;
+    planner_why(p, "a batch of %d in %d part%s has %d grains of %d rows a part, which %d micro-batches do not divide evenly",
+                p->q->B,
+                p->nrow, p->nrow > 1 ? "s" : "", grains, p->grain, m);
+    snprintf(p->fix, sizeof p->fix, "--micro-batches %d   or   --micro-batches %d", fewer, more);
+    return true;
+}
+
 static i32 most(struct planner *p, i32 n) {
     if (p->sliced) {
         planner_why(p, "time slices converge layer by layer, so layers cannot run at the same time");
@@ -36,6 +52,7 @@ static i32 most(struct planner *p, i32 n) {
         snprintf(p->fix, sizeof p->fix, "--micro-batches %d   or a larger --grains", p->ngrain / p->nrow);
         return 1;
     }
+    if (uneven(p)) return 1;
     if (p->ngrain / p->nrow < 2) {
         planner_why(p, "a batch of %d gives one micro-batch, so only one stage would work at a time", p->q->B);
         return 1;
