@@ -41,7 +41,7 @@ static void line_key(const struct resources *r, struct tune_seconds *line) {
     static const char *const mode[] = {"", ":F", ":A", ":N", ":S"}; /* enum cell_how, where --kernel names one */
     *line = (struct tune_seconds){.threads = r->machine->ndevice, .fresh = true};
     snprintf(line->cpu, sizeof line->cpu, "%s", r->wisdom->cpu);
-    const i32 ranks = comm_local_size(r->comm); /* which measure at the same time */
+    const i32 ranks = comm_local_size(r->comm); /* the others wait while rank 0 measures */
     snprintf(line->table, sizeof line->table, "%.12s%s", r->kern->name, mode[r->how]);
     if (ranks > 1) snprintf(line->table + strlen(line->table), sizeof line->table - strlen(line->table), "*%d", ranks);
 }
@@ -177,7 +177,9 @@ static err measure_plan(struct measure *m, const char *cut, i32 devices, bool bu
     err e = 0;
     if ((waits || lacks(m, p, busy)) && pool_size(pool) <= m->r->machine->ndevice) e = learn_plan(m, p, pool, busy);
     plan_free(p);
-    return e;
+    if (e != -E601) return e;
+    err_clear(); /* there is no memory for a second set of buffers: the cost model will do */
+    return 0;
 }
 
 /* One worker: all rows, half, a quarter .., a micro-batch.  All workers: their share of the rows, of the units, of the layers. */

@@ -348,7 +348,7 @@ class Ranks(Launched):
         deep = [*SHORT, "--layers", "3", "--hidden", "20"]
         self.train("deep", "--threads", "1", options=deep)
         for n, parallel, more in ((2, "pipeline:2", []), (3, "pipeline:3", ["--stage-order", "gpipe"]),
-                                  (4, "data:2*pipeline:2", ["--accumulate", "1"]), (2, "pipeline:2", ["--micro-batches", "4"]),
+                                  (4, "data:2*pipeline:2", ["--accumulate", "1"]), (2, "pipeline:2", ["--micro-batches", "5"]),
                                   (2, "pipeline", ["--place", "heft"]), (3, "pipeline:3", ["--place", "random:1"])):
             train(n, "train", AIR, *deep, "--parallel", parallel, *more, "-o", "m.model", "--progress", "none")
             self.same_model("deep.model", "m.model", "%s on %d ranks" % (parallel, n))
