@@ -96,7 +96,7 @@ static err measured_costs(struct stretto_plan *p, struct resources *use) {
     NEW(p->costs, 1);
     use->steps = LONG_RUN;
     TRY(pool_new(p->machine->ndevice, &use->pool));
-    const err e = costs_open(&p->net, use, p->q.B, optim_find(p->o.optim), COSTS_WORTH, p->costs);
+    const err e = costs_open(&p->net, use, p->q.B, optim_find(p->o.optim), COSTS_WAITING, p->costs);
     pool_free(use->pool);
     p->q.costs = p->costs->n > 0 ? p->costs : NULL;
     return e;

@@ -197,12 +197,12 @@ static err measure_all(struct measure *m) {
 /* ------------------------------------------------------------------ the whole ----------------------------------------------- */
 
 /* Seconds that a step takes and that measuring takes, by the cost model. */
-static err worth(struct measure *m, bool *yes) {
+static err worth(struct measure *m, f64 most, bool *yes) {
     struct plan *p = NULL;
     TRY(plan_for(m, "data", 1, &p));
     if (!p) return 0;
     const f64 cost = ROUNDS * (PLANS + BUSY) * dmin(dmax(MOST_S, 5 * p->predicted), RUNS * p->predicted);
-    *yes = cost <= TUNE_LONG && p->predicted * (f64)m->r->steps >= TUNE_WORTH * cost;
+    *yes = cost <= most && p->predicted * (f64)m->r->steps >= TUNE_WORTH * cost;
     plan_free(p);
     return 0;
 }
@@ -231,11 +231,11 @@ static err two_rounds(struct measure *m) {
     return e;
 }
 
-static err measure(struct measure *m) {
+static err measure(struct measure *m, f64 most) {
     bool yes = false;
     const i32 from = m->to->n;
     NEW(m->machine, 1);
-    TRY(worth(m, &yes));
+    TRY(worth(m, most, &yes));
     if (!yes) return 0;
     TRY(pool_new(1, &m->one));
     TRY(two_rounds(m));
@@ -255,15 +255,14 @@ static err share(const struct resources *r, struct costs *c) {
     return c->n > 0 ? put_link(r, c) : 0;
 }
 
-err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, enum costs_wish wish,
-               struct costs *out) {
+err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, f64 most, struct costs *out) {
     struct measure m = {.r = r, .to = out, .probe = {.net = net, .kern = r->kern, .optim = optim, .B = B, .most = MOST_S}};
     err e = 0;
     out->n = 0;
     if (net_sliced(net)) return 0;
     if (r->wisdom && !r->wisdom->off) {
         e = from_wisdom(r, out);
-        if (e >= 0 && wish == COSTS_WORTH) e = measure(&m);
+        if (e >= 0 && most > 0) e = measure(&m, most);
     }
     pool_free(m.one);
     mem_free(m.machine);

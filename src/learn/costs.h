@@ -9,15 +9,13 @@
 #include "learn/engine.h"
 #include "step/costs.h"
 
-enum costs_wish {
-    COSTS_KNOWN, /* from the wisdom alone */
-    COSTS_WORTH  /* what is unknown is measured if r->steps steps take far longer than that */
-};
-/* Adds the costs of the net's training steps with B rows.  The costs of rank 0 are those of all ranks, so that all plan alike;
- * collective.  Empty where the wisdom is off, and for nets with time slices. */
-err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, enum costs_wish wish,
-               struct costs *out);
-
+/* Seconds that measuring may take: before a training, of which it is a small share, and while a person waits. */
+#define COSTS_TRAINING 60.0
+#define COSTS_WAITING 3.0
+/* Adds the costs of the net's training steps with B rows.  What is unknown is measured if that takes at most so many seconds, and
+ * r->steps steps take far longer (0: read only).  The costs of rank 0 are those of all ranks, so that all plan alike; collective.
+ * Empty where the wisdom is off, and for nets with time slices. */
+err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, f64 most, struct costs *out);
 /* Stores costs in the wisdom, in place of those of the same work. */
 err costs_keep(const struct resources *r, const struct costs *c);
 

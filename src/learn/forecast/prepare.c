@@ -76,7 +76,7 @@ static err prepare_validation(struct fit *t, i32 rows) {
 /* Measured costs for the plans; where ranks wait for one that heals, those that are known. */
 static err prepare_costs(struct fit *t, i32 B, const struct optim *optim, struct resources *use) {
     if (!t->step.costs) NEW(t->step.costs, 1);
-    TRY(costs_open(t->step.net, use, B, optim, t->left ? COSTS_KNOWN : COSTS_WORTH, t->step.costs));
+    TRY(costs_open(t->step.net, use, B, optim, t->left ? 0 : COSTS_TRAINING, t->step.costs));
     if (t->step.costs->n == 0) {
         mem_free(t->step.costs);
         t->step.costs = NULL;
