@@ -46,15 +46,24 @@ static void line_key(const struct resources *r, struct tune_seconds *line) {
     if (ranks > 1) snprintf(line->table + strlen(line->table), sizeof line->table - strlen(line->table), "*%d", ranks);
 }
 
-static err from_wisdom(const struct resources *r, struct costs *out) {
+/* Is it the work of an op of the net, or of no op (costs_key)? */
+static bool concerns(const struct net *n, i32 grain, const struct cost *c) {
+    if (c->kind != TASK_FWD && c->kind != TASK_BWD && c->kind != TASK_PREP && c->kind != TASK_DW) return true;
+    for (i32 l = 0; l < n->nop; l++)
+        if (costs_shape(n, l, grain) == c->shape) return true;
+    return false;
+}
+
+/* The newest lines; half of the table stays free for what is measured now. */
+static err from_wisdom(const struct net *n, const struct resources *r, i32 grain, struct costs *out) {
     const struct wisdom *w = r->wisdom;
     struct tune_seconds like;
     line_key(r, &like);
-    for (i32 i = 0; i < w->ncost && out->n < COSTS_MAX; i++) {
+    for (i32 i = w->ncost - 1; i >= 0 && out->n < COSTS_MAX / 2; i--) {
         const struct tune_seconds *line = &w->cost[i];
         struct cost c;
         if (line->threads != like.threads || strcmp(line->cpu, like.cpu) != 0 || strcmp(line->table, like.table) != 0) continue;
-        if (!read_work(line->work, &c)) continue;
+        if (!read_work(line->work, &c) || !concerns(n, grain, &c)) continue;
         c.seconds = line->seconds;
         TRY(costs_put(out, c));
     }
@@ -261,7 +270,7 @@ err costs_open(const struct net *net, const struct resources *r, i32 B, const st
     out->n = 0;
     if (net_sliced(net)) return 0;
     if (r->wisdom && !r->wisdom->off) {
-        e = from_wisdom(r, out);
+        e = from_wisdom(net, r, plan_grain(B, r->grains), out);
         if (e >= 0 && most > 0) e = measure(&m, most);
     }
     pool_free(m.one);
