@@ -173,7 +173,7 @@ static err bind_queue(struct exec *x, u32 w, const u32 *place, u32 *need, u32 *n
  * do not. */
 static bool in_step(const struct plan *p, u32 task) {
     const struct task *t = &p->task[task], *other = t->member > 0 ? t - 1 : t + 1;
-    return t->members > 1 && t->box.b0 == other->box.b0 && t->box.b1 == other->box.b1;
+    return t->members > 1 && !t->split && t->box.b0 == other->box.b0 && t->box.b1 == other->box.b1;
 }
 
 static void count_workers(struct exec *x, i32 slices) {
@@ -213,8 +213,14 @@ static err bind_queues(struct exec *x) {
 
 /* ------------------------------------------------------------------ the whole ----------------------------------------------- */
 
-/* A second copy of the weights is moved whole: each rank must have all of them after a step. */
+/* A second copy of the weights is moved whole: each rank must have all of them after a step.  Members of a split team on several
+ * ranks hold parts of the gradient of the same rows. */
 static err may_delay(const struct exec *x) {
+    for (u32 i = 0; i < x->plan->ntask && x->policy->delay && x->comm; i++)
+        if (x->plan->task[i].split)
+            return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data",
+                           "%s delays the update of all weights, but ranks of this plan hold units of a layer each",
+                           x->policy->name);
     for (u32 i = 0; i < x->nmessage && x->policy->delay; i++)
         if (x->message[i].when == MESSAGE_SETTLE)
             return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data",

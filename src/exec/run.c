@@ -75,7 +75,7 @@ static void tell_agent(struct exec *x, const struct item *it) {
 
 /* A commit that every rank runs happens on all or on none. */
 static bool skips(struct exec *x, const struct task *t, const struct kernel *k) {
-    if (t->member > 0 && x->alone && exec_is_ours(x, t - 1)) return true; /* member 0 has done it */
+    if (t->member > 0 && x->alone && !t->split && exec_is_ours(x, t - 1)) return true; /* member 0 has done it */
     return k->commits && !exchange_commits(x);
 }
 

@@ -148,6 +148,13 @@ static const f32 *h_prev_at(struct form m, const struct cell_args *x, i32 t, i32
     return x->h0 ? x->h0 + (i64)b * hp_of(x) : NULL;
 }
 
+/* The units of a call: all of them, or of a team without flags those of the member. */
+static void own_units(const struct cell_args *x, i32 *u0, i32 *u1) {
+    team_part(x->team && !x->team->flag ? x->team : NULL, hp_of(x) / LANES, u0, u1);
+    *u0 *= LANES;
+    *u1 *= LANES;
+}
+
 static f32 *carry_at(const struct cell_args *x, i32 half, i32 b) { return x->carry + ((i64)half * x->B + b) * hp_of(x); }
 
 /* ------------------------------------------------------------------ products ------------------------------------------------ */
@@ -162,10 +169,12 @@ static inline f32 in(struct form m, f32 v) {
     return v;
 }
 
-/* z += v W for the rows k0.. of W (x side: k0 = 0, h side: k0 = I). */
+/* z += v W for the rows k0.. of W (x side: k0 = 0, h side: k0 = I), of the call's own units. */
 static void rows_times_w(struct form m, const struct cell_args *x, const f32 *v, i32 n, i32 k0, f32 *z) {
     const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
-    for (i32 p = 0; p < hp_of(x) / LANES; p++) {
+    i32 u0, u1;
+    own_units(x, &u0, &u1);
+    for (i32 p = u0 / LANES; p < u1 / LANES; p++) {
         for (i32 k = 0; k < n; k++) {
             for (i32 g = 0; g < G; g++) {
                 const f32 *w = x->w + (((i64)p * K + k0 + k) * G + g) * LANES;
@@ -176,10 +185,10 @@ static void rows_times_w(struct form m, const struct cell_args *x, const f32 *v,
     }
 }
 
-/* v[k] += sum over the gates of dz W' for the rows k0.. of W. */
-static void dz_times_wt(struct form m, const struct cell_args *x, const f32 *dz, i32 n, i32 k0, f32 *v) {
+/* v[k] += sum over the gates of dz W' for the rows k0 + k of W, k from `from` to n. */
+static void dz_times_wt(struct form m, const struct cell_args *x, const f32 *dz, i32 from, i32 n, i32 k0, f32 *v) {
     const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
-    for (i32 k = 0; k < n; k++) {
+    for (i32 k = from; k < n; k++) {
         f32 sum[LANES] = {0}, total = 0;
         for (i32 p = 0; p < hp_of(x) / LANES; p++) {
             for (i32 g = 0; g < G; g++) {
@@ -193,10 +202,12 @@ static void dz_times_wt(struct form m, const struct cell_args *x, const f32 *dz,
     }
 }
 
-/* dw += v' dz for the rows k0.. of dw. */
+/* dw += v' dz for the rows k0.. of dw; of a team member, the panels of its own. */
 static void rows_times_dz(struct form m, const struct cell_args *x, const f32 *v, i32 n, i32 k0, const f32 *dz, f32 *dw) {
     const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
-    for (i32 p = 0; p < hp_of(x) / LANES; p++) {
+    i32 p0, p1;
+    team_part(x->team, hp_of(x) / LANES, &p0, &p1);
+    for (i32 p = p0; p < p1; p++) {
         for (i32 k = 0; k < n; k++) {
             for (i32 g = 0; g < G; g++) {
                 f32 *w = dw + (((i64)p * K + k0 + k) * G + g) * LANES;
@@ -211,36 +222,43 @@ static void rows_times_dz(struct form m, const struct cell_args *x, const f32 *v
 
 /* Forward of one row and step. point_fwd needs a state, so a zero state stands in where h0 or c0 is NULL. */
 static void step_fwd(struct form m, const struct cell_args *x, i32 t, i32 b) {
-    const i32 Hp = hp_of(x);
+    const i32 Hp = hp_of(x), GB = cell_bias_gates(m.kind);
     const i64 row = ((i64)t * x->B + b) * Hp;
     f32 *z = z_at(m, x, t, b), *s = s_at(m, x, t, b);
-    memcpy(z, x->bias, (size_t)Hp * (size_t)cell_bias_gates(m.kind) * sizeof *z);
+    i32 u0, u1;
+    own_units(x, &u0, &u1);
+    memcpy(z + (i64)u0 * GB, x->bias + (i64)u0 * GB, (size_t)(u1 - u0) * (size_t)GB * sizeof *z);
     rows_times_w(m, x, x->x + ((i64)t * x->B + b) * x->x_ld, x->I, 0, z);
     const f32 *h = h_prev_at(m, x, t, b), *s_prev = s_prev_at(m, x, t, b);
     if (h) rows_times_w(m, x, h, x->H, x->I, z);
     if (!s_prev) {
-        memset(s, 0, (size_t)Hp * sizeof *s);
+        memset(s + u0, 0, (size_t)(u1 - u0) * sizeof *s);
         s_prev = s;
     }
-    point_fwd[m.kind](1, x->H, z, s_prev, s, h_at(m, x, t, b));
+    point_fwd[m.kind](1, u1 - u0, z + (i64)u0 * GB, s_prev + u0, s + u0, h_at(m, x, t, b) + u0);
     if (m.bf16 && x->y) memcpy(x->y + row, h_at(m, x, t, b), (size_t)Hp * sizeof *z);
 }
 
 static void end_state(struct form m, const struct cell_args *x, i32 b, i32 t1) {
     const i32 Hp = hp_of(x);
     const i32 t = cell_end(x, b, 0, t1);
-    if (x->hT) copy_or_zero(x->hT + (i64)b * Hp, h_prev_at(m, x, t, b), Hp);
-    if (x->cT && m.kind == CELL_LSTM) copy_or_zero(x->cT + (i64)b * Hp, s_prev_at(m, x, t, b), Hp);
+    const f32 *h = h_prev_at(m, x, t, b), *s = s_prev_at(m, x, t, b);
+    i32 u0, u1;
+    own_units(x, &u0, &u1);
+    if (x->hT) copy_or_zero(x->hT + (i64)b * Hp + u0, h ? h + u0 : NULL, u1 - u0);
+    if (x->cT && m.kind == CELL_LSTM) copy_or_zero(x->cT + (i64)b * Hp + u0, s ? s + u0 : NULL, u1 - u0);
 }
 
 static void cell_fwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const i32 Hp = hp_of(x);
+    i32 u0, u1;
+    own_units(x, &u0, &u1);
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < b1; b++) {
             if (b < cell_live(x, t))
                 step_fwd(m, x, t, b);
             else if (x->y)
-                memset(x->y + ((i64)t * x->B + b) * Hp, 0, (size_t)Hp * sizeof(f32));
+                memset(x->y + ((i64)t * x->B + b) * Hp + u0, 0, (size_t)(u1 - u0) * sizeof(f32));
         }
     }
     for (i32 b = b0; b < b1; b++) end_state(m, x, b, t1);
@@ -248,36 +266,43 @@ static void cell_fwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i
 
 /* dh and ds of one row after step t, without dy: from step t+1, or from dhT and dcT if t is the row's last step. */
 static void from_later(struct form m, const struct cell_args *x, i32 t, i32 b, f32 *dh, f32 *ds) {
-    const i32 Hp = hp_of(x);
+    const i64 row = (i64)b * hp_of(x);
+    i32 u0, u1;
+    own_units(x, &u0, &u1);
     if (b >= cell_live(x, t + 1)) {
-        copy_or_zero(dh, x->dhT ? x->dhT + (i64)b * Hp : NULL, Hp);
-        copy_or_zero(ds, m.kind == CELL_LSTM && x->dcT ? x->dcT + (i64)b * Hp : NULL, Hp);
+        copy_or_zero(dh + u0, x->dhT ? x->dhT + row + u0 : NULL, u1 - u0);
+        copy_or_zero(ds + u0, m.kind == CELL_LSTM && x->dcT ? x->dcT + row + u0 : NULL, u1 - u0);
         return;
     }
-    copy_or_zero(dh, m.kind == CELL_LSTM ? NULL : ds, Hp);
-    dz_times_wt(m, x, z_at(m, x, t + 1, b), x->H, x->I, dh);
+    copy_or_zero(dh + u0, m.kind == CELL_LSTM ? NULL : ds + u0, u1 - u0);
+    dz_times_wt(m, x, z_at(m, x, t + 1, b), u0, imin(x->H, u1), x->I, dh);
+}
+
+/* dx of one row and step; zero if the row has no such step. */
+static void row_dx(struct form m, const struct cell_args *x, i32 t, i32 b) {
+    f32 *dx = x->dx + ((i64)t * x->B + b) * x->dx_ld;
+    memset(dx, 0, (size_t)x->I * sizeof *dx);
+    if (b < cell_live(x, t)) dz_times_wt(m, x, z_at(m, x, t, b), 0, x->I, 0, dx);
+}
+
+static void cell_dx(struct form m, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+    for (i32 t = t0; t < t1; t++)
+        for (i32 b = b0; b < b1; b++) row_dx(m, x, t, b);
 }
 
 static void step_bwd(struct form m, const struct cell_args *x, i32 t, i32 b) {
-    const i32 Hp = hp_of(x);
+    const i32 Hp = hp_of(x), GB = cell_bias_gates(m.kind);
     const i64 row = ((i64)t * x->B + b) * Hp;
     f32 *z = z_at(m, x, t, b), *dh = carry_at(x, DH, b), *ds = carry_at(x, DS, b);
+    const f32 *s_prev = s_prev_at(m, x, t, b), zero[LANES] = {0};
+    i32 u0, u1;
+    own_units(x, &u0, &u1);
     from_later(m, x, t, b, dh, ds);
-    for (i32 u = 0; u < Hp && x->dy; u++) dh[u] += x->dy[row + u];
-    const f32 *s_prev = s_prev_at(m, x, t, b);
-    f32 zero[LANES] = {0};
-    if (s_prev) {
-        point_bwd[m.kind](1, x->H, z, s_prev, s_at(m, x, t, b), dh, ds);
-    } else {
-        const i32 GB = cell_bias_gates(m.kind);
-        for (i32 u = 0; u < Hp; u += LANES)
-            point_bwd[m.kind](1, LANES, z + (i64)u * GB, zero, s_at(m, x, t, b) + u, dh + u, ds + u);
-    }
-    for (i32 j = 0; j < Hp * cell_bias_gates(m.kind) && m.bf16; j++) z[j] = in(m, z[j]);
-    if (!x->dx) return;
-    f32 *dx = x->dx + ((i64)t * x->B + b) * x->dx_ld;
-    memset(dx, 0, (size_t)x->I * sizeof *dx);
-    dz_times_wt(m, x, z, x->I, 0, dx);
+    for (i32 u = u0; u < u1 && x->dy; u++) dh[u] += x->dy[row + u];
+    for (i32 u = u0; u < u1; u += LANES)
+        point_bwd[m.kind](1, LANES, z + (i64)u * GB, s_prev ? s_prev + u : zero, s_at(m, x, t, b) + u, dh + u, ds + u);
+    for (i32 j = 0; j < Hp * GB && m.bf16; j++) z[j] = in(m, z[j]);
+    if (x->dx) row_dx(m, x, t, b);
 }
 
 static void cell_bwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
@@ -287,7 +312,7 @@ static void cell_bwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i
             if (b < cell_live(x, t))
                 step_bwd(m, x, t, b);
             else if (x->dx)
-                memset(x->dx + ((i64)t * x->B + b) * x->dx_ld, 0, (size_t)x->I * sizeof(f32));
+                row_dx(m, x, t, b);
         }
     }
     for (i32 b = b0; b < b1 && (x->dh0 || x->dc0); b++) {
@@ -299,13 +324,15 @@ static void cell_bwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i
 }
 
 static void cell_dw(struct form m, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
-    const i64 nz = (i64)hp_of(x) * cell_bias_gates(m.kind);
+    const i32 GB = cell_bias_gates(m.kind) * LANES;
+    i32 p0, p1;
+    team_part(x->team, hp_of(x) / LANES, &p0, &p1);
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < imin(b1, cell_live(x, t)); b++) {
             const f32 *dz = z_at(m, x, t, b), *h = h_prev_at(m, x, t, b);
             rows_times_dz(m, x, x->x + ((i64)t * x->B + b) * x->x_ld, x->I, 0, dz, dw);
             if (h) rows_times_dz(m, x, h, x->H, x->I, dz, dw);
-            for (i64 j = 0; j < nz; j++) dbias[j] += dz[j];
+            for (i64 j = (i64)p0 * GB; j < (i64)p1 * GB; j++) dbias[j] += dz[j];
         }
     }
 }
@@ -333,23 +360,35 @@ static void no_prep(i32 I, i32 H, const f32 *w, f32 *wt) { (void)I, (void)H, (vo
         team_end(x, t1 - t0 + 1);                                                                                           \
     }                                                                                                                       \
     static void name##_dw(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                 \
-        if (team_is_leader(x)) cell_dw((struct form){KIND, BF16}, x, b0, b1, t0, t1, dw, dbias);                            \
+        cell_dw((struct form){KIND, BF16}, x, b0, b1, t0, t1, dw, dbias);                                                   \
+    }
+#define SPLIT(name, KIND)                                                                                                   \
+    static f32 *name##_dz(const struct cell_args *x, i32 b, i32 t, i32 p) {                                                 \
+        return z_at((struct form){KIND, false}, x, t, b) + (i64)p * LANES * cell_bias_gates(KIND);                          \
+    }                                                                                                                       \
+    static void name##_dx(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                      \
+        cell_dx((struct form){KIND, false}, x, b0, b1, t0, t1);                                                             \
     }
 #define SLOTS(name, point) \
-    { false, name##_act_floats, no_wt, no_prep, name##_fwd, name##_bwd, name##_dw, point##_point_fwd, point##_point_bwd }
+    false, name##_act_floats, no_wt, no_prep, name##_fwd, name##_bwd, name##_dw, point##_point_fwd, point##_point_bwd
 CELL(lstm, CELL_LSTM, false)
 CELL(gru, CELL_GRU, false)
 CELL(rnn, CELL_RNN, false)
+SPLIT(lstm, CELL_LSTM)
+SPLIT(gru, CELL_GRU)
+SPLIT(rnn, CELL_RNN)
 CELL(lstm_bf16, CELL_LSTM, true)
 CELL(gru_bf16, CELL_GRU, true)
 CELL(rnn_bf16, CELL_RNN, true)
 
 void kern_fill_cell_ref(struct kern *k) {
-    static const struct cell_kern f32_cells[CELL_NKIND] = {SLOTS(lstm, lstm), SLOTS(gru, gru), SLOTS(rnn, rnn)};
+    static const struct cell_kern f32_cells[CELL_NKIND] = {
+        {SLOTS(lstm, lstm), lstm_dz, lstm_dx}, {SLOTS(gru, gru), gru_dz, gru_dx}, {SLOTS(rnn, rnn), rnn_dz, rnn_dx}};
     memcpy(k->cell, f32_cells, sizeof f32_cells);
 }
 
 void kern_fill_bf16_ref(struct kern *k) {
-    static const struct cell_kern bf16_cells[CELL_NKIND] = {SLOTS(lstm_bf16, lstm), SLOTS(gru_bf16, gru), SLOTS(rnn_bf16, rnn)};
+    static const struct cell_kern bf16_cells[CELL_NKIND] = {
+        {SLOTS(lstm_bf16, lstm), NULL, NULL}, {SLOTS(gru_bf16, gru), NULL, NULL}, {SLOTS(rnn_bf16, rnn), NULL, NULL}};
     memcpy(k->bf16, bf16_cells, sizeof bf16_cells);
 }

@@ -70,6 +70,10 @@ INLINE f32 *unit_at(const struct step *s, f32 *base, i64 row, i64 u) {
 
 static f32 *act_step(const struct cell_args *x, i32 t) { return x->act + (i64)t * x->B * AROW; }
 
+static f32 *dz_at(const struct cell_args *x, i32 b, i32 t, i32 p) {
+    return act_step(x, t) + p * panel_floats(x->T, x->B) + (i64)b * AROW;
+}
+
 static f32 *c_step(const struct cell_args *x, i32 t) {
     const i64 Hp = round_up(x->H, LANES);
     return x->act + Hp / LANES * panel_floats(x->T, x->B) + (i64)t * x->B * Hp;
@@ -209,6 +213,6 @@ static i64 wt_floats(i32 I, i32 H) {
 }
 
 void ISA_NAME(FILL)(struct kern *k) {
-    k->cell[KIND] =
-        (struct cell_kern){false, act_floats, wt_floats, cell_prep, cell_fwd, cell_bwd, cell_dw, point_fwd, point_bwd};
+    k->cell[KIND] = (struct cell_kern){false,   act_floats, wt_floats, cell_prep, cell_fwd, cell_bwd,
+                                       cell_dw, point_fwd,  point_bwd, dz_at,     rows_dx};
 }

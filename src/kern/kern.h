@@ -54,12 +54,15 @@ enum cell_how {
  *
  * Each member writes only its own cache line of `flag`. Flags only increase: one call uses the values base+1 .. base+T+1, so
  * the caller increases base by more than T from call to call. fwd and bwd use separate flag arrays. The bits equal those of a
- * call without a team. */
+ * call without a team.
+ *
+ * Members in different processes have no flags: flag = NULL. They call fwd and bwd for one step at a time, bwd without dx, and
+ * the caller brings y of the step before and dz of the step after from the other members (cell.dz). */
 enum { TEAM_MAX = 16, TEAM_LINE = 64 };
 struct cell_team {
     i32 me, n;
     u64 base;
-    char *flag; /* [n] cache lines of TEAM_LINE bytes, 64-byte aligned; each starts with a u64, initially zero */
+    char *flag; /* [n] cache lines of TEAM_LINE bytes, 64-byte aligned; each starts with a u64, initially zero; or NULL */
 };
 
 /* The arguments of a recurrent layer's kernels: T steps, B batch rows, I inputs, H hidden units, and its buffers. The caller
@@ -139,6 +142,10 @@ struct cell_kern {
      * fourth gate of dz is the gradient of the h-side n pre-activation. */
     void (*point_fwd)(i32 n, i32 H, f32 *z, const f32 *s_prev, f32 *s, f32 *h);
     void (*point_bwd)(i32 n, i32 H, f32 *z, const f32 *s_prev, const f32 *s, const f32 *dh, f32 *ds);
+    /* For teams without flags, NULL if a cell cannot have them (bf16). dz: the GB * LANES floats of panel p that bwd leaves in
+     * act for row b and step t. dx: of steps t0..t1, from dz of all panels; writes all columns. */
+    f32 *(*dz)(const struct cell_args *box, i32 b, i32 t, i32 p);
+    void (*dx)(const struct cell_args *box, i32 b0, i32 b1, i32 t0, i32 t1);
 };
 
 struct kern {

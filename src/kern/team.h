@@ -33,7 +33,7 @@ static inline void team_prefetch(const struct cell_team *m, const f32 *p, i64 n)
 }
 
 static inline void team_signal(const struct cell_team *m, i32 done) {
-    if (m) __atomic_store_n(team_flag(m, m->me), m->base + (u64)done, __ATOMIC_RELEASE);
+    if (m && m->flag) __atomic_store_n(team_flag(m, m->me), m->base + (u64)done, __ATOMIC_RELEASE);
 }
 
 static inline void team_wait_one(const struct cell_team *m, i32 k, i32 done) {
@@ -42,16 +42,16 @@ static inline void team_wait_one(const struct cell_team *m, i32 k, i32 done) {
 
 /* Waits until every other member has signalled `done`. 0 = no wait: flags may still hold values of an earlier call. */
 static inline void team_wait(const struct cell_team *m, i32 done) {
-    for (i32 k = 0; m && done > 0 && k < m->n; k++)
+    for (i32 k = 0; m && m->flag && done > 0 && k < m->n; k++)
         if (k != m->me) team_wait_one(m, k, done);
 }
 
 /* For kernels that do not split their work: member 0 computes everything, the others wait for it in team_end. */
-static inline bool team_is_leader(const struct cell_args *x) { return !x->team || x->team->me == 0; }
+static inline bool team_is_leader(const struct cell_args *x) { return !x->team || !x->team->flag || x->team->me == 0; }
 static inline void team_end(const struct cell_args *x, i32 steps) {
     if (team_is_leader(x))
         team_signal(x->team, steps);
-    else
+    else /* so there are flags */
         team_wait_one(x->team, 0, steps);
 }
 

@@ -18,6 +18,20 @@ struct tensor_info {
     i32 rows, cols;
 };
 
+/* A layer whose hidden units members in different processes share (part.n > 1, part.flags NULL): its cell runs step by step, and
+ * between two steps what a member computed for its panels goes to the others, forward in run->units [entries][NP][B][LANES],
+ * backward in run->dunits [2][NP][B][floats], which alternate.  A part of fwd and bwd is one step; bits as without members. */
+struct layer_split {
+    bool (*can)(const struct op *op, const struct net *n);
+    i32 (*entries)(const struct op *op); /* a step each, then what the end state needs */
+    i32 (*floats)(const struct op *op);
+    void (*fwd)(const struct op *op, const struct run *r, struct part part);
+    void (*gather)(const struct op *op, const struct run *r, struct part part); /* units -> out and end, all panels */
+    void (*bwd)(const struct op *op, const struct run *r, struct part part);    /* neither dx nor weight gradients */
+    void (*dgather)(const struct op *op, const struct run *r, struct part part); /* dunits -> what the layer keeps */
+    void (*dx)(const struct op *op, const struct run *r, struct part part); /* of the steps of the part, by one member */
+};
+
 struct layer {
     const char *name;
     const char *help; /* one line with the shape */
@@ -42,6 +56,7 @@ struct layer {
      * those from adds(n,n) on. */
     void (*dw)(const struct op *op, const struct run *r, struct part part);
     i64 (*adds)(const struct op *op, i32 k, i32 n);
+    const struct layer_split *split; /* NULL = all units of the layer are computed in one process */
     /* If op_is_chain(): describes the recurrence over the rows of r, which are the slices. */
     void (*chain)(const struct op *op, const struct run *r, bool backward, struct chain *out);
     i32 (*tensors)(const struct op *op, struct tensor_info out[8]); /* NULL = none; returns the count */

@@ -115,7 +115,8 @@ void net_weights_init(const struct net *n, u64 seed, f32 *theta);             /*
 struct part {
     i32 b0, b1, t0, t1;
     i32 me, n;
-    char *flags; /* n > 1: a line of TEAM_LINE bytes for each member, of these rows, steps and direction alone; they only rise */
+    char *flags; /* n > 1: a line of TEAM_LINE bytes for each member, of these rows, steps and direction alone; they only rise.
+                  * NULL = the members are in different processes (layer_split) */
     u32 how;    /* enum cell_how, 0 = op_spec.how */
     bool apart; /* backward without weight gradients, which layer.dw computes */
 };
@@ -132,6 +133,7 @@ struct run {
     f32 **dbuf;        /* [nbuf] gradient of buf where buf_sends(), else NULL */
     f32 **saved;       /* [nop] */
     f32 **scratch;     /* [nop] op_scratch_floats each */
+    f32 **units, **dunits; /* [nop] what members of a split layer exchange (layer_split); NULL = it is not split */
     const f32 *theta, *derived;
     void *const *grad;    /* [ngrain] f32 [ntheta]: layers ADD the parameter gradient of each micro-batch to its own vector */
     void *const *touched; /* [ngrain] u8 [ntheta / LANES]: 1 where a layer with `table` has added to a panel of grad; NULL = not

@@ -222,6 +222,7 @@ static err one_buffer(struct ledger *l, u32 buf) {
     const struct plan *p = l->p;
     l->n = 0;
     l->buf = buf;
+    if (p->buf[buf].local) return 0;
     TRY(insert(l, 0, (struct piece_of){.hi = p->buf[buf].extent, .t1 = p->buf[buf].repeat, .writer = EVERYONE}));
     for (i32 k = 0; k < p->ntable && p->buf[buf].sparse; k++) {
         TRY(split(l, p->table[k].lo));

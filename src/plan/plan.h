@@ -8,6 +8,7 @@
  *
  * A team is one task n-fold: its members do the same box at the same time on devices of one process.  They are next to each other
  * in the plan, no edge leads from one to another, and their kernel keeps them in step.  What comes after waits for all of them.
+ * A split team (task.split) has no kernel that keeps its members in step: they write ranges of their own, on devices of any rank.
  *
  * The caller of the function that made a plan owns it (plan_free).  It is immutable while an exec is bound to it. */
 #ifndef STRETTO_PLAN_PLAN_H
@@ -61,6 +62,7 @@ struct pbuf {
     bool sparse; /* ranges of plan.table in it are sent as sparse rows */
     bool sent;   /* ranks send each other much of it: exec allots it where that is cheap (comm_alloc) */
     bool in_part; /* a rank allots only the range that its tasks use */
+    bool local;   /* each rank keeps a version of its own: never sent */
     u8 twin;     /* enum twin */
     u32 marks;   /* sparse: the buffer with a byte for each line of it, from `lo` of this one on; PLAN_NO_MARKS = none */
     i32 index;   /* the client's number */
@@ -96,6 +98,7 @@ struct task {
     u32 device;      /* place: index into machine.device */
     struct slice box;
     u16 member, members; /* member k of n of a team; 0 of 1: alone */
+    bool split;          /* its members may be of different ranks: what they exchange is in their uses, so each runs by itself */
     u8 how;              /* variant of the kernel, 0 = the kernel chooses; speed, never bits */
     i32 node_a, node_b;  /* merge: buffer a += buffer b; else the client's */
     i64 lo, hi;          /* range of a vector, for kernels over one */

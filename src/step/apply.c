@@ -4,7 +4,8 @@
  *                                piece 1  rows 32..64  devices 3 4 5      wheel is the innermost cut
  *
  * Cuts are applied from the outermost to the innermost.  A cut that takes no number takes as many parts as have work and devices.
- * Devices from the first cut with shared memory on lie on one rank; a rank's devices that are too few for such a group stay idle.
+ * Devices from the first cut with shared memory on lie on one rank, if one has as many; a rank's devices that are too few for
+ * such a group stay idle.  Otherwise the group is of several ranks, if a layer of the net can be split among them (split.c).
  * A forward plan takes what it can use: the wish is about training, and a single window to predict is no reason to refuse it. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -103,7 +104,12 @@ static i64 in_groups(const struct machine *m, i64 group) {
     return sum;
 }
 
-static bool has_room(const struct planner *p, struct taken t) { return t.all <= in_groups(p->machine, lmax(1, t.group)); }
+/* Devices that must lie on one rank. */
+static i64 group_of(const struct planner *p, struct taken t) {
+    return t.group > together(p->machine) && net_splits(p->net) ? 1 : lmax(1, t.group);
+}
+
+static bool has_room(const struct planner *p, struct taken t) { return t.all <= in_groups(p->machine, group_of(p, t)); }
 
 /* The most parts of cut i, up to `most`, that leave devices for the inner cuts; 1 if none do. */
 static i32 parts_with_room(const struct planner *p, const struct product *cuts, i32 i, struct taken before, i32 most) {
@@ -120,12 +126,13 @@ static i32 parts_with_room(const struct planner *p, const struct product *cuts, 
 static const char *no_devices(struct planner *p, const struct plan_cut *c, struct taken t) {
     const i32 have = p->machine->ndevice, most = together(p->machine);
     const struct taken all = more(t, c, c->wanted);
+    const bool apart = net_splits(p->net);
     if (c->wanted == 1) return NULL;
     if (c->wanted && all.all > have)
         return planner_why(p, "%lld devices are needed, the machine has %d", (long long)all.all, have);
     if (have < 2) return planner_why(p, "the machine has one device");
-    if (c->s->together && most < 2) return planner_why(p, "no two devices share memory");
-    if (c->wanted && all.group > most)
+    if (c->s->together && most < 2 && !apart) return planner_why(p, "no two devices share memory");
+    if (c->wanted && all.group > most && !apart)
         return planner_why(p, "%lld devices with shared memory are needed, a rank has at most %d", (long long)all.group, most);
     if (c->wanted && !has_room(p, all))
         return planner_why(p, "%lld groups of %lld devices with shared memory are needed, the machine has %lld",
@@ -157,7 +164,7 @@ static const char *parts(struct planner *p, const struct product *cuts, i32 i, s
  * know how its chains went. */
 static void take_devices(struct planner *p, struct taken t) {
     const struct machine *m = p->machine;
-    const i64 group = lmax(1, t.group);
+    const i64 group = group_of(p, t);
     i64 seen = 0, of_rank = 0, share;
     p->ndevice = 0;
     for (i32 d = 0; d < m->ndevice; d++) {
@@ -223,6 +230,17 @@ static void cut_boxes(struct planner *p) {
     p->nrow = n;
 }
 
+/* Do devices that divide the units of a layer belong to several ranks? */
+static bool splits(const struct planner *p) {
+    for (i32 i = 0; i < p->npiece; i++)
+        for (i32 m = 0; m < planner_group(p); m++) {
+            const i32 j = planner_member_stage(p, m);
+            const u32 first = planner_device(p, &p->piece[i], 0, j), own = planner_member(p, &p->piece[i], m);
+            if (p->machine->device[first].rank != p->machine->device[own].rank) return true;
+        }
+    return false;
+}
+
 /* Do devices that divide the layers of a piece belong to several ranks? */
 static bool crosses_ranks(const struct planner *p) {
     bool any = false;
@@ -240,6 +258,8 @@ static void share_theta(struct planner *p) {
     for (i32 i = 0; i < p->npiece; i++)
         for (i32 k = 0; k < planner_group(p); k++) {
             const i32 stage = planner_member_stage(p, k);
+            p->sharer_unit[p->nsharer] = (u16)(team_outside(p) ? k / p->layers.n : k % p->team.n);
+            p->sharer_rest[p->nsharer] = (u16)(p->staged ? i : i * p->layers.n + stage);
             p->sharer_stage[p->nsharer] = (u16)stage;
             p->sharer_nth[p->nsharer] = seen[stage]++;
             p->sharer[p->nsharer++] = planner_member(p, &p->piece[i], k);
@@ -271,7 +291,7 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     p->product = *cuts;
     p->npiece = p->nrow = 1;
     p->team = p->layers = (struct axis_of){1, 0};
-    p->staged = false;
+    p->staged = p->split = false;
     p->piece[0] = (struct piece){.box = {.b1 = p->q->B}};
     *cut = 0;
     if (p->sliced && cuts->cut[0].s->cut && product_slices(cuts) < 0)
@@ -289,6 +309,9 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     take_devices(p, t);
     if (p->ndevice < t.all) return planner_why(p, "%d of %lld devices are in complete groups", p->ndevice, (long long)t.all);
     cut_boxes(p);
+    p->split = splits(p);
+    if (p->split && p->q->place)
+        return planner_why(p, "--place puts layers on devices, and in this product ranks share the units of a layer");
     for (i32 i = 0; i < cuts->n && crosses_ranks(p); i++)
         if (cuts->cut[i].s->stages && p->product.cut[i].n > 1) cuts->cut[i].s->stages(p);
     share_theta(p);

@@ -28,6 +28,7 @@ struct step {
     struct arena arena;
     struct run run;
     f32 **buf, **dbuf, **saved, **scratch; /* [nbuf] [nbuf] [nop] [nop] pointers of the net into the memory of the plan */
+    f32 **units, **dunits;                 /* [nop] */
     f32 **input;   /* [nbuf] if this process holds only its own rows: its copies of the inputs; NULL = read the batch in
                     * place */
     struct plan_range *held; /* [nheld] of the weights (step_held) */

@@ -5,7 +5,8 @@
  * level < norm < update). Then any two tasks that touch the same range run in the serial order, on any device.
  * Where rows of an op are done in chunks of its steps, the chunks must follow each other in steps.
  * A team counts as the one task that its members are together (the layer's contract gives its bits): member 0 stands for it, and
- * the members are all there, next to each other, on devices of one process, so that each of them can start. */
+ * the members are all there, next to each other, on devices of one process, so that each of them can start.  The members of a
+ * split op may be on any devices, but on the same ones in all its tasks: each keeps what it computed for its panels. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -81,10 +82,39 @@ static const char *chain(const struct plan *p, u32 i) {
     return ranks_of(p, t) == p->nrank ? NULL : "every rank must have slices of each chain";
 }
 
+/* True for the tasks of an op whose units ranks share, in the form that they have there. */
+static bool is_split(const struct plan *p, const struct task *t) {
+    const bool some = task_walks(t) || t->kind == TASK_DW || t->kind >= TASK_GATHER;
+    return some && netplan(p)->at.units[t->op] != PBUF_NONE;
+}
+
+/* Are the members of a task where those of the first task of the plan over these rows are? */
+static bool same_places(const struct plan *p, const struct task *t) {
+    const struct task *first = p->task;
+    while (first->op != t->op || !first->split || first->box.b1 <= t->box.b0 || first->box.b0 >= t->box.b1) first++;
+    bool same = first->members == t->members && first->box.b0 <= t->box.b0 && first->box.b1 >= t->box.b1;
+    for (u32 k = 0; k < t->members && same; k++) same = first[k].device == t[k].device;
+    return same;
+}
+
+static const char *split_team(const struct plan *p, const struct net *n, u32 i) {
+    const struct task *t = &p->task[i];
+    const bool gathers = t->kind == TASK_GATHER || t->kind == TASK_DGATHER;
+    const bool one_step = t->box.t1 == t->box.t0 + 1, all = t->box.t0 == 0 && t->box.t1 == n->op[t->op].T;
+    if (!one_step && (task_walks(t) || gathers)) return "a task of an op whose units ranks share has one step";
+    if (gathers) return t->members > 1 ? "this task has no members" : NULL;
+    if (!t->split || t->members < 2) return "ranks share the units of this op: a member as split 0/2 is needed";
+    if (t->kind == TASK_DW && !all) return "a weight gradient has all steps";
+    const char *bad = members(p, i, false);
+    return bad || t->member > 0 || same_places(p, t) ? bad : "members of an op must be on the same devices in all its tasks";
+}
+
 /* Describes what is wrong with the team or chain that starts at task i, or with a member without a team; NULL = nothing. */
 static const char *team(const struct plan *p, const struct net *n, u32 i) {
     const struct task *t = &p->task[i];
     const bool walks = task_walks(t) && t->op < n->nop;
+    if (t->op < n->nop && is_split(p, t)) return split_team(p, n, i);
+    if (t->split || t->kind >= TASK_GATHER) return "ranks of this plan do not share the units of this op";
     if (walks && op_is_chain(&n->op[t->op])) return chain(p, i);
     if (task_is_chunk(t, n) && !n->op[t->op].layer->steps) return "this op cannot be done in parts of its steps";
     if (t->members <= 1) return t->member ? "this member has no team" : NULL;
@@ -103,11 +133,11 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
         *out = (struct cover){.group = NOWHERE};
         return true;
     }
-    const bool walks = task_walks(t), zeroes = t->kind == TASK_ZERO;
+    const bool walks = task_forms[t->kind].steps, zeroes = t->kind == TASK_ZERO;
     out->t0 = walks ? t->box.t0 : zeroes ? t->lo : 0;
     out->t1 = walks ? t->box.t1 : zeroes ? lmax(1, t->hi) : 1;
     out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && !zeroes ? t->op : 0);
-    if (t->kind == TASK_DW) {
+    if (t->kind == TASK_DW && !t->split) {
         if (t->op != netplan(p)->parted.op || t->node_b != netplan(p)->parted.n || t->node_a < 0 ||
             t->node_a >= netplan(p)->parted.n)
             return false;
@@ -135,6 +165,11 @@ static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
     if (kind == TASK_FWD) return l < (u32)n->nop ? p->B : 0;
     if (kind == TASK_PREP) return l < (u32)n->nop && n->op[l].nderived > 0 ? p->B : 0;
     if (kind == TASK_BWD) return l < (u32)n->nop && netplan(p)->train && op_has_backward(n, &n->op[l]) ? p->B : 0;
+    const bool split = l < (u32)n->nop && netplan(p)->at.units[l] != PBUF_NONE;
+    const bool back = split && netplan(p)->train && op_has_backward(n, &n->op[l]);
+    if (kind == TASK_GATHER) return split ? p->B : 0;
+    if (kind == TASK_DGATHER || kind == TASK_DW) return back ? p->B : 0;
+    if (kind == TASK_DX) return back && op_sends_dx(n, &n->op[l]) ? p->B : 0;
     if (kind >= TASK_NKIND) return l == (u32)netplan(p)->parted.op && kind < (u32)(TASK_NKIND + netplan(p)->parted.n) ? p->B : 0;
     if (kind == TASK_ZERO) return first && netplan(p)->train ? p->B : 0;
     if (kind == TASK_NORM || kind == TASK_UPDATE) return first && train ? netplan(p)->ntheta : 0;
@@ -145,7 +180,7 @@ static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
 static i64 steps_of(const struct net *n, u32 group) {
     const u32 kind = group / NET_OPS;
     if (kind == TASK_ZERO) return lmax(1, n->ntheta);
-    return kind == TASK_FWD || kind == TASK_BWD ? n->op[group % NET_OPS].T : 1;
+    return kind < TASK_NKIND && task_forms[kind].steps ? n->op[group % NET_OPS].T : 1;
 }
 
 /* The intervals of a group, from `at` on: each row once, of each the steps in chunks that follow each other.  *done: how far. */
@@ -189,7 +224,7 @@ static const char *tiles(const struct plan *p, const struct net *n, const struct
 
 /* Place of a task in the serial order; tasks of equal place never touch the same range.  Chunks of an op follow each other. */
 static f64 serial_order(const struct net *n, const struct task *t, const struct merge_pair *pair, i32 npair) {
-    const f64 T = t->kind == TASK_FWD || t->kind == TASK_BWD ? n->op[t->op].T : 1;
+    const f64 T = task_forms[t->kind].steps || t->split ? n->op[t->op].T : 1;
     switch (t->kind) {
         case TASK_PREP:
             return 0;
@@ -199,7 +234,14 @@ static f64 serial_order(const struct net *n, const struct task *t, const struct 
             return 100;
         case TASK_BWD:
             return 200 - t->op + (T - t->box.t1) / T;
+        case TASK_GATHER:
+            return 1 + t->op + (t->box.t1 - 0.5) / T;
+        case TASK_DGATHER:
+            return 200 - t->op + (T - t->box.t0 - 0.5) / T;
+        case TASK_DX:
+            return 200 - t->op + (T - t->box.t0 - 0.25) / T;
         case TASK_DW:
+            if (t->split) return 200 - t->op + (T - 0.125) / T;
             return 200.5 - t->op + 0.4 * t->node_a / t->node_b;
         case TASK_MERGE:
             return 300 + pair[pair_index(pair, npair, t->node_a, t->node_b)].level;
@@ -226,7 +268,7 @@ static bool share_memory(const struct plan *p, const struct task *a, const struc
         for (u32 k = b->use0; k < b->use0 + b->nuse; k++) {
             const struct pbuf *buf = &p->buf[p->use[i].buf];
             bool meet = p->use[i].buf == p->use[k].buf && use_meets(&p->use[i], &p->use[k]);
-            if (meet && (buf->kind == PBUF_SAVED || buf->kind == PBUF_SCRATCH)) return true;
+            if (meet && !buf->local && (buf->kind == PBUF_SAVED || buf->kind == PBUF_SCRATCH)) return true;
         }
     return false;
 }

@@ -31,6 +31,9 @@ static i32 grains_of(const struct plan *p, const struct task *t, const struct pb
 
 static f64 use_bytes(const struct plan *p, const struct task *t, const struct use *u) {
     const struct pbuf *b = &p->buf[u->buf];
+    if (u->t1 > 0 && (t->kind == TASK_GATHER || b->kind == PBUF_UNITS || b->kind == PBUF_DUNITS))
+        return pbuf_bytes(b, u->lo, u->hi) * (u->t1 - u->t0) / b->repeat;
+    if (t->kind == TASK_DGATHER && b->kind == PBUF_SAVED) return 0; /* of one step: what it reads of dunits */
     const bool touches = t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_ZERO || t->kind == TASK_MERGE;
     if (touches && (b->kind == PBUF_GRAD || b->kind == PBUF_THETA))
         return (f64)plan_touched_bytes(p, u->lo, u->hi, grains_of(p, t, b));
@@ -108,7 +111,7 @@ static i64 team_bytes(const struct plan *p, const struct task *t) {
 /* Seconds of one member: its share of the whole task, and the waits for the others. */
 static f64 member_seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t, f64 whole) {
     i32 panels = op_panels(&n->op[t->op]);
-    f64 wait = p->ndevice > m->ncore ? TURNS_S : TEAM_S;
+    f64 wait = t->split ? 0 : p->ndevice > m->ncore ? TURNS_S : TEAM_S;
     return whole * ceil_div(panels, t->members) / panels + wait * (t->box.t1 - t->box.t0);
 }
 
@@ -219,19 +222,42 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     const struct device *d = &m->device[t->device];
     const f64 bytes = task_bytes(p, t);
     if (t->kind == TASK_PREP) return bytes / (d->gbytes * 1e9 * PREP_SHARE);
-    if (t->kind != TASK_FWD && t->kind != TASK_BWD && t->kind != TASK_DW) return bytes / bandwidth(m, d, bytes);
+    if (!task_walks(t) && t->kind != TASK_DW && t->kind != TASK_DX) return bytes / bandwidth(m, d, bytes);
     const struct op *op = &n->op[t->op];
     if (op_is_chain(op)) return of_chain(p, n, m, i);
     const f64 part = plan_part_of_op(p, n, t), s = walk(p, n, m, t, t->box.b1 - t->box.b0);
     return t->members > 1 ? member_seconds(p, n, m, t, part * s) : part * s;
 }
 
+/* Bytes of the panels that a member of a split op gives to others. */
+static f64 given_bytes(const struct plan *p, const struct task *t) {
+    f64 sum = 0;
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+        const u8 kind = p->buf[p->use[k].buf].kind;
+        if (use_writes(&p->use[k]) && (kind == PBUF_UNITS || kind == PBUF_DUNITS)) sum += use_bytes(p, t, &p->use[k]);
+    }
+    return sum;
+}
+
+/* What a gather reads of members of other ranks; each of these gathers as much. */
+static i64 gathered_bytes(struct plan *p, const struct task *t) {
+    i64 sum = 0;
+    for (u32 d = t->dep0; (t->kind == TASK_GATHER || t->kind == TASK_DGATHER) && d < t->dep0 + t->ndep; d++) {
+        struct task *from = &p->task[p->dep[d]];
+        if (!task_walks(from) || p->place[from->device].rank == p->place[t->device].rank) continue;
+        const f64 bytes = given_bytes(p, from);
+        from->link = (f32)(bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6);
+        sum += 2 * (i64)bytes;
+    }
+    return sum;
+}
+
 /* Bytes of activations and their gradients that a task reads from tasks of other ranks; sets the time that those need to send. */
 static i64 passed_bytes(struct plan *p, const struct task *t) {
     i64 sum = 0;
-    for (u32 d = t->dep0; task_walks(t) && d < t->dep0 + t->ndep; d++) {
+    for (u32 d = t->dep0; task_walks(t) && !t->split && d < t->dep0 + t->ndep; d++) {
         struct task *from = &p->task[p->dep[d]];
-        if (!task_walks(from) || p->place[from->device].rank == p->place[t->device].rank || t->member > 0) continue;
+        if (!task_walks(from) || from->split || p->place[from->device].rank == p->place[t->device].rank || t->member > 0) continue;
         const f64 bytes = 4 * floats_written(p, from);
         from->link = (f32)(bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6);
         sum += (i64)bytes;
@@ -298,7 +324,7 @@ void plan_cost(struct plan *p, const struct net *n, const struct machine *m, con
         f64 s = known >= 0 ? known + gap : seconds(p, n, m, i) + TASK_S;
         i64 across = 0;
         if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
-        p->exchange_bytes += team_bytes(p, t) + passed_bytes(p, t);
+        p->exchange_bytes += (t->split ? 0 : team_bytes(p, t)) + passed_bytes(p, t) + gathered_bytes(p, t);
         if (across > 0) s += (f64)across / (p->link_gbytes * 1e9) + p->link_us * 1e-6;
         t->cost = (f32)s;
     }

@@ -9,7 +9,8 @@
 
 const char *const cost_names[COST_NKIND] = {
     [TASK_FWD] = "fwd", [TASK_BWD] = "bwd", [TASK_MERGE] = "merge", [TASK_NORM] = "norm", [TASK_UPDATE] = "update",
-    [TASK_PREP] = "prep", [TASK_ZERO] = "zero", [TASK_DW] = "dw", [COST_AROUND] = "around", [COST_WAKE] = "wake",
+    [TASK_PREP] = "prep", [TASK_ZERO] = "zero", [TASK_DW] = "dw", [TASK_GATHER] = "gather", [TASK_DGATHER] = "dgather",
+    [TASK_DX] = "dx", [COST_AROUND] = "around", [COST_WAKE] = "wake",
     [COST_SEEN] = "seen", [COST_TASK] = "task", [COST_LATENCY] = "latency", [COST_BYTE] = "byte"};
 
 static u64 add(u64 hash, const void *data, size_t n) {
@@ -104,15 +105,15 @@ static i64 touched(const struct plan *p, const struct task *t) {
 struct cost costs_key(const struct plan *p, const struct net *n, const struct task *t) {
     struct cost k = {.kind = t->kind, .size = 1, .members = t->members > 1 ? t->members : 0};
     if (task_is_chunk(t, n)) k.steps = (t->box.t1 - t->box.t0) * (t->kind == TASK_BWD && t->box.t0 == 0 ? -1 : 1);
-    if (t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_DW) k.size = t->box.b1 - t->box.b0;
+    if (task_walks(t) || t->kind == TASK_DW || t->kind == TASK_DX) k.size = t->box.b1 - t->box.b0;
     else if (t->kind != TASK_PREP) k.size = touched(p, t);
-    if (task_walks(t) || t->kind == TASK_PREP || t->kind == TASK_DW) k.shape = costs_shape(n, t->op, p->grain);
+    if (task_walks(t) || t->kind == TASK_PREP || t->kind == TASK_DW || t->kind == TASK_DX) k.shape = costs_shape(n, t->op, p->grain);
     else if (t->kind == TASK_UPDATE) k.shape = (u64)netplan(p)->nstate;
     return k;
 }
 
 f64 costs_amount(const struct task *t) {
-    return task_walks(t) || t->kind == TASK_DW ? t->box.t1 - t->box.t0 : 1;
+    return task_walks(t) || t->kind == TASK_DW || t->kind == TASK_DX ? t->box.t1 - t->box.t0 : 1;
 }
 
 /* Of the slowest member of a team, or of the one that did the work of all (exec/pace.h). */
@@ -144,7 +145,9 @@ err costs_learn(struct costs *c, const struct plan *p, const struct net *n, cons
     NEW(key, p->ntask + 1);
     for (u32 i = 0; i < p->ntask; i++) key[i] = costs_key(p, n, &p->task[i]);
     for (u32 i = 0; i < p->ntask && e >= 0; i++)
-        if (!task_walks(&p->task[i]) || !op_is_chain(&n->op[p->task[i].op])) e = learn_key(c, p, key, i, seconds, busy);
+        if (p->task[i].kind != TASK_GATHER && p->task[i].kind != TASK_DGATHER &&
+            (!task_walks(&p->task[i]) || !op_is_chain(&n->op[p->task[i].op])))
+            e = learn_key(c, p, key, i, seconds, busy);
     mem_free(key);
     return e;
 }
@@ -174,8 +177,17 @@ static f64 part_of_chunk(const struct plan *p, const struct net *n, const struct
     return part * (1 - dw) + (t->box.t0 == 0 ? dw : 0);
 }
 
+/* Of a split op: the products of a step, of the inputs' gradient over some steps, of the weights'. */
+static f64 part_of_split(const struct plan *p, const struct net *n, const struct task *t) {
+    const struct op *op = &n->op[t->op];
+    const f64 steps = (f64)(t->box.t1 - t->box.t0) / op->T, dw = weight_part(p, n, op);
+    const f64 dx = op_sends_dx(n, op) ? (1 - dw) * op->I / (op->I + op->F) : 0;
+    return t->kind == TASK_DW ? dw : t->kind == TASK_FWD ? steps : steps * (t->kind == TASK_DX ? dx : 1 - dw - dx);
+}
+
 f64 plan_part_of_op(const struct plan *p, const struct net *n, const struct task *t) {
     const struct op *op = &n->op[t->op];
+    if (t->split) return part_of_split(p, n, t);
     const bool parted = netplan(p)->parted.n > 0 && t->op == netplan(p)->parted.op && op->layer->flops;
     if (!parted || t->kind == TASK_FWD) return part_of_chunk(p, n, t);
     const f64 dw = weight_part(p, n, op);
@@ -194,7 +206,7 @@ f64 costs_of(const struct costs *c, const struct plan *p, const struct net *n, c
     struct cost key = costs_key(p, n, t);
     const f64 exact = t->kind == TASK_BWD && netplan(p)->parted.n > 0 ? -1 : under_load(c, key, load);
     if (exact >= 0) return exact * costs_amount(t);
-    if (!task_walks(t) && t->kind != TASK_DW) return -1;
+    if (!task_walks(t) && t->kind != TASK_DW && t->kind != TASK_DX) return -1;
     key.kind = t->kind == TASK_FWD ? TASK_FWD : TASK_BWD; /* measured as one pass over all steps */
     key.steps = 0;
     const f64 step = under_load(c, key, load);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "step/netplan.h"
 
-static const char letters[TASK_NKIND + 1] = "FBMNUPZW"; /* in the order of enum task_kind */
+static const char letters[TASK_NKIND + 1] = "FBMNUPZWGDX"; /* in the order of enum task_kind */
 
 /* The letter of the task that fills most of [t0,t1), '.' when the device mostly waits. */
 static char cell(const struct plan *p, const struct plan_span *span, u32 device, f64 t0, f64 t1) {

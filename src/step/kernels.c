@@ -27,8 +27,11 @@ static struct part part_of(const struct step *s, const struct kernel_call *c) {
     const bool parted = netplan(s->plan)->parted.n > 0 && netplan(s->plan)->parted.op == t->op;
     struct part p = {.b0 = t->box.b0 - row0, .b1 = t->box.b1 - row0, .t0 = t->box.t0, .t1 = t->box.t1, .n = 1, .how = t->how};
     p.apart = parted && t->kind == TASK_BWD;
-    if (t->kind == TASK_DW) p.me = t->node_a, p.n = t->node_b;
-    if (t->members > 1 && !c->alone) {
+    if (t->kind == TASK_DW && !t->split) p.me = t->node_a, p.n = t->node_b;
+    if (t->split) {
+        p.me = t->member;
+        p.n = t->members;
+    } else if (t->members > 1 && !c->alone) {
         p.me = t->member;
         p.n = t->members;
         p.flags = s->flags + (i64)s->flag_line[t - t->member - s->plan->task] * TEAM_LINE;
@@ -41,6 +44,8 @@ static void forward(void *step, const struct kernel_call *c) {
     const struct op *op = &s->net->op[c->task->op];
     if (op_is_chain(op))
         slices_solve(s->slices, c->task, c->alone);
+    else if (c->task->split)
+        op->layer->split->fwd(op, &s->run, part_of(s, c));
     else if (!s->skip[c->task->op])
         op->layer->fwd(op, &s->run, part_of(s, c));
 }
@@ -50,6 +55,8 @@ static void backward(void *step, const struct kernel_call *c) {
     const struct op *op = &s->net->op[c->task->op];
     if (op_is_chain(op))
         slices_solve(s->slices, c->task, c->alone);
+    else if (c->task->split)
+        op->layer->split->bwd(op, &s->run, part_of(s, c));
     else
         op->layer->bwd(op, &s->run, part_of(s, c));
 }
@@ -58,6 +65,29 @@ static void weight_gradient(void *step, const struct kernel_call *c) {
     struct step *s = step;
     const struct op *op = &s->net->op[c->task->op];
     op->layer->dw(op, &s->run, part_of(s, c));
+}
+
+static void gather(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const struct op *op = &s->net->op[c->task->op];
+    op->layer->split->gather(op, &s->run, part_of(s, c));
+}
+
+static void dgather(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const struct op *op = &s->net->op[c->task->op];
+    op->layer->split->dgather(op, &s->run, part_of(s, c));
+}
+
+/* A member's share of the steps, as in its uses (task.c). */
+static void input_gradient(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const struct op *op = &s->net->op[c->task->op];
+    struct part p = part_of(s, c);
+    const i64 n = p.t1 - p.t0;
+    p.t1 = p.t0 + (i32)(n * (p.me + 1) / p.n);
+    p.t0 += (i32)(n * p.me / p.n);
+    op->layer->split->dx(op, &s->run, p);
 }
 
 /* The gradient vector of a micro-batch from element `at` on; marks NULL if the plan has no table. */
@@ -141,4 +171,7 @@ const struct kernel step_kernels[TASK_NKIND] = {
     [TASK_NORM] = {.name = "norm", .run = norm},
     [TASK_UPDATE] = {.name = "update", .run = update, .commits = true},
     [TASK_PREP] = {.name = "prep", .run = prepare},
+    [TASK_GATHER] = {.name = "gather", .run = gather, .compute = true},
+    [TASK_DGATHER] = {.name = "dgather", .run = dgather, .compute = true},
+    [TASK_DX] = {.name = "dx", .run = input_gradient, .rows = true, .compute = true},
 };

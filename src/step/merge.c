@@ -22,10 +22,11 @@ static i32 stage_rank(const struct planner *p, const struct piece *c, i32 stage)
     return p->machine->device[planner_device(p, c, 0, imax(0, stage))].rank;
 }
 
-/* The rank whose pieces hold all micro-batches of a pair for a stage, -1 = none: inside a process sums cost no messages. */
+/* The rank whose pieces hold all micro-batches of a pair for a stage, -1 = none: inside a process sums cost no messages.  Where
+ * ranks share units, each of them has its part of every vector. */
 static i32 owner_rank(const struct planner *p, const struct merge_pair *m, i32 stage) {
     i32 rank = -1;
-    for (i32 i = 0; i < p->npiece; i++) {
+    for (i32 i = 0; i < p->npiece && !p->split; i++) {
         i32 g0 = p->piece[i].box.b0 / p->grain, g1 = ceil_div(p->piece[i].box.b1, p->grain);
         if (g0 >= m->end || g1 <= m->a) continue;
         const i32 here = stage_rank(p, &p->piece[i], stage);
@@ -83,7 +84,11 @@ static err merge_own(struct planner *p, i32 piece, i32 stage, i64 from, i64 to) 
     const struct piece *c = &p->piece[piece];
     const i32 group = stage == ALL_STAGES ? planner_group(p) : p->team.n;
     i64 lo, hi;
-    for (i32 i = 0; i < group; i++) {
+    for (i32 i = 0; i < p->team.n && p->split; i++) {
+        split_range(p, from, to, i, &lo, &hi);
+        TRY(merge_range(p, planner_device(p, c, i, imax(0, stage)), stage, piece, -1, lo, hi));
+    }
+    for (i32 i = 0; i < group && !p->split; i++) {
         const u32 device = stage == ALL_STAGES ? planner_member(p, c, i) : planner_device(p, c, i, stage);
         planner_range(p->plan, from, to, i, group, &lo, &hi);
         TRY(merge_range(p, device, stage, piece, stage_rank(p, c, stage), lo, hi));

@@ -10,6 +10,7 @@
  * team    (plan.h) FWD or BWD tasks over the same rows, for batches too small to be cut: a member computes some hidden units
  * chunk   a FWD or BWD task over some of the steps (layer.steps).  Chunks of an op keep their order, and two consecutive ops may
  *         be at different chunks at the same time (wave.c).
+ * split   (split.c) where members of a team are of several ranks, FWD and BWD tasks of one step each; their units are messages
  * parts   on several ranks the op that backward reaches last has its weight gradient made in parts, by DW tasks (layer.dw): the
  *         first parts are sent while the last one is computed
  * chain   where rows are time slices (op_is_chain), the tasks of an op are a team whose members have rows of their own.  Together
@@ -25,8 +26,22 @@
 #include "topo/machine.h"
 
 /* PREP copies of weights, FWD, ZERO gradient vectors of micro-batches, BWD, DW part node_a of node_b of a weight gradient that
- * BWD leaves out, MERGE vector node_b into node_a, NORM sums of squares, UPDATE. */
-enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_ZERO, TASK_DW, TASK_NKIND };
+ * BWD leaves out, MERGE vector node_b into node_a, NORM sums of squares, UPDATE.  Of a split layer: GATHER the units of all
+ * members after a forward step, DGATHER their dz after a backward step, DX the gradient of the input, DW that of the weights. */
+enum task_kind {
+    TASK_FWD,
+    TASK_BWD,
+    TASK_MERGE,
+    TASK_NORM,
+    TASK_UPDATE,
+    TASK_PREP,
+    TASK_ZERO,
+    TASK_DW,
+    TASK_GATHER,
+    TASK_DGATHER,
+    TASK_DX,
+    TASK_NKIND
+};
 enum pbuf_kind {
     PBUF_ACT,
     PBUF_DACT,
@@ -39,7 +54,9 @@ enum pbuf_kind {
     PBUF_INPUT,
     PBUF_SCRATCH,
     PBUF_LOSS,
-    PBUF_MARKS /* marks of a gradient: the rows of tables that were touched */
+    PBUF_MARKS, /* marks of a gradient: the rows of tables that were touched */
+    PBUF_UNITS, /* of a split layer: h of the units, as members send it; their dz */
+    PBUF_DUNITS
 };
 
 /* A change of the number of slices, and of the rank of the correction of their initial states, after a step of a member of the
@@ -58,6 +75,7 @@ struct plan_turns {
  * of several. */
 struct step_buffers {
     u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* of each buffer, of each op of the net */
+    u32 units[NET_OPS], dunits[NET_OPS]; /* of each op that is split */
     u32 theta, derived, grad0, state0, marks0, norm, loss;
 };
 
@@ -123,6 +141,7 @@ struct plan_request {
 i32 net_layers(const struct net *n, i32 layer[NET_OPS]);
 
 bool net_sliced(const struct net *n); /* some op's rows are time slices */
+bool net_splits(const struct net *n); /* ranks can share the units of some op */
 i32 plan_grain(i32 B, i32 count); /* rows per micro-batch, for about `count` micro-batches; 0 = as many as are cheap */
 
 /* Number of time slices in an expression, before there is a net: N of "time:N", -1 for "time", 0 = none. */

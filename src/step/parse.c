@@ -143,11 +143,14 @@ static err fraction(struct reader *r, i32 most, const char *what, i32 *k, i32 *n
     return 0;
 }
 
-/* Reads "unit 1/2" or "chain 1/2" of a member; without it the task is single. */
+/* Reads "unit 1/2", "chain 1/2" or "split 1/2" of a member; without it the task is single. */
 static err unit(struct reader *r, const struct op *op, struct task *t) {
     char what[64];
     i32 member, members;
-    if (!is(&r->t, "unit") && !is(&r->t, "chain")) return 0;
+    if (!is(&r->t, "unit") && !is(&r->t, "chain") && !is(&r->t, "split")) return 0;
+    t->split = is(&r->t, "split");
+    if (t->split && !planner_splits(r->p, t->op))
+        return complain(r, &r->t, "ranks of this plan do not share the units of this op");
     if (is(&r->t, "chain") && !op_is_chain(op)) return complain(r, &r->t, "the rows of this op are not time slices");
     if (is(&r->t, "unit") && (!op->layer->team || op_is_chain(op)))
         return complain(r, &r->t, "this op does not support tensor parallelism");
@@ -248,13 +251,13 @@ static err remember(struct reader *r, struct token t) {
 static err kind_of(struct reader *r, u8 *kind) {
     for (u8 k = 0; k < TASK_NKIND; k++)
         if (is(&r->t, task_forms[k].name)) {
-            const bool forward = k == TASK_FWD || k == TASK_PREP;
-            if (!forward && !netplan(r->p->plan)->train) return complain(r, &r->t, "a forward plan has fwd and prep only");
+            const bool forward = k == TASK_FWD || k == TASK_PREP || k == TASK_GATHER;
+            if (!forward && !netplan(r->p->plan)->train) return complain(r, &r->t, "a forward plan has fwd, gather and prep only");
             *kind = k;
             next(r);
             return 0;
         }
-    return complain(r, &r->t, "a kind of task (prep, fwd, zero, bwd, dw, merge, norm, update) is expected here");
+    return complain(r, &r->t, "a kind of task (prep, fwd, gather, zero, bwd, dgather, dx, dw, merge, norm, update) is expected here");
 }
 
 /* The steps of a forward or backward task, its member, and how it runs. */
@@ -284,7 +287,8 @@ static err task(struct reader *r) {
         t.box.b0 = (i32)b0;
         t.box.b1 = (i32)b1;
     }
-    if (f->part) TRY(part(r, t.op, &t.node_a));
+    if (f->part && is(&r->t, "split")) TRY(unit(r, &r->p->net->op[t.op], &t));
+    else if (f->part) TRY(part(r, t.op, &t.node_a));
     if (f->steps) TRY(steps(r, &t));
     const bool ranges = f->range || (f->some && begins(&r->t, "theta["));
     if (ranges) TRY(range(r, "theta", netplan(g)->ntheta, t.kind == TASK_NORM ? netplan(g)->norm_block : LANES, &t.lo, &t.hi));

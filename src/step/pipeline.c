@@ -83,6 +83,7 @@ static bool choose(const struct order *o, i32 *seg, i32 *back, f64 *at) {
 
 err pipeline_zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j) {
     const struct net *n = p->net;
+    if (p->split) return split_zero(p, c, l0, l1, j);
     struct task t = {.kind = TASK_ZERO, .device = planner_device(p, c, p->team.n - 1, j), .box = c->box};
     t.lo = l0 == 0 ? 0 : n->op[l0].theta0;
     t.hi = l1 < n->nop ? n->op[l1].theta0 : n->ntheta;

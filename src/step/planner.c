@@ -69,6 +69,24 @@ static struct pbuf rows_of(const struct buf *f, i32 index, i32 B) {
     return (struct pbuf){.index = index, .home = HOME_WRITER, .repeat = f->T, .extent = B, .bytes = buf_floats(f, B) * 4};
 }
 
+/* What members of a split op exchange: a panel of a step is a repeat of its own.  Each rank gathers the outputs for itself. */
+static err split_buffers(struct planner *p, i32 l) {
+    const struct op *op = &p->net->op[l];
+    p->at->units[l] = p->at->dunits[l] = PBUF_NONE;
+    if (!planner_splits(p, l)) return 0;
+    for (u32 i = 0; i < p->plan->nbuf; i++)
+        if (i == p->at->act[op->out] || i == p->at->act[op->end]) p->plan->buf[i].local = true;
+    const struct layer_split *s = op->layer->split;
+    struct pbuf units = {.kind = PBUF_UNITS, .index = l, .home = HOME_WRITER, .extent = p->plan->B, .sent = true};
+    units.repeat = s->entries(op) * op_panels(op);
+    units.bytes = (i64)units.repeat * units.extent * LANES * 4;
+    TRY(build_buffer(&p->build, units, &p->at->units[l]));
+    units.kind = PBUF_DUNITS;
+    units.repeat = 2 * op_panels(op);
+    units.bytes = p->q->train ? (i64)units.repeat * units.extent * s->floats(op) * 4 : 0;
+    return build_buffer(&p->build, units, &p->at->dunits[l]);
+}
+
 /* The buffers of the net, and the rank's own copies of its rows. */
 static err net_buffers(struct planner *p) {
     const struct net *n = p->net;
@@ -88,12 +106,13 @@ static err net_buffers(struct planner *p) {
     }
     for (i32 l = 0; l < n->nop; l++) {
         const struct op *op = &n->op[l];
-        struct pbuf own = {.kind = PBUF_SAVED, .index = l, .home = HOME_WRITER, .extent = B};
+        struct pbuf own = {.kind = PBUF_SAVED, .index = l, .home = HOME_WRITER, .extent = B, .local = planner_splits(p, l)};
         own.bytes = op_saved_floats(op, n, rows_all(B)) * 4;
         TRY(build_buffer(b, own, &p->at->saved[l]));
         own.kind = PBUF_SCRATCH;
         own.bytes = op_scratch_floats(op, n, rows_all(B)) * 4;
         TRY(build_buffer(b, own, &p->at->scratch[l]));
+        TRY(split_buffers(p, l));
     }
     return 0;
 }
@@ -326,7 +345,8 @@ static err prepare(struct planner *p, i32 l) {
 /* A team has at most one member per panel of units. Pieces of time slices share a chain. */
 err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j) {
     const struct op *op = &p->net->op[t.op];
-    const i32 members = p->team.n > 1 ? imin(p->team.n, op_panels(op)) : 1;
+    const i32 members = p->team.n > 1 && !p->split ? imin(p->team.n, op_panels(op)) : 1;
+    if (planner_splits(p, t.op)) return split_op(p, t, c, j);
     t.box.b0 = c->box.b0;
     t.box.b1 = c->box.b1;
     if (op_is_chain(op)) {
@@ -351,6 +371,7 @@ err planner_whole(struct planner *p, enum task_kind kind, const struct piece *c,
 
 /* The last device of a group zeroes gradients: it is idle while the first one runs the head and the loss. */
 err planner_zero(struct planner *p, const struct piece *c) {
+    if (p->split) return split_zero(p, c, 0, p->net->nop, 0);
     const u32 device = planner_member(p, c, planner_group(p) - 1);
     return planner_task(p, (struct task){.kind = TASK_ZERO, .device = device, .box = c->box});
 }
@@ -422,7 +443,7 @@ static const struct strategy *order_of(const struct planner *p) {
 
 /* One piece that devices of a rank share needs nothing early, and an order of its own merges at the end. */
 static bool merges_early(const struct planner *p) {
-    return p->machine->nrank > 1 && !p->sliced && !order_of(p) && (p->npiece > 1 || planner_group(p) == 1);
+    return p->machine->nrank > 1 && !p->sliced && !p->split && !order_of(p) && (p->npiece > 1 || planner_group(p) == 1);
 }
 
 err planner_build(struct planner *p) {
@@ -462,7 +483,7 @@ static void home_of_weights(struct plan *g, i32 nop, u32 theta) {
 err planner_finish(struct planner *p, struct plan **out) {
     TRY(build_end(&p->build));
     struct plan *g = p->plan;
-    home_of_weights(g, p->net->nop, p->at->theta);
+    if (p->staged || !p->split) home_of_weights(g, p->net->nop, p->at->theta);
     keep_at_first(g, p->at->grad0);
     TRY(sizes(g, p->net));
     plan_cost(g, p->net, p->machine, p->q->costs);

@@ -57,7 +57,8 @@ struct planner {
     i32 npiece, nrow;            /* pieces; parts of the rows */
     struct axis_of team;         /* n > 1: n devices of a group divide the hidden units of layers that support it */
     struct axis_of layers;       /* n > 1: n devices of a group run different layers */
-    bool staged;                 /* each of them has ops of its own, with their weights: */
+    bool split;                  /* devices along `team` are of several ranks (split.c) */
+    bool staged;                 /* each device along `layers` has ops of its own, with their weights: */
     u16 stage[NET_OPS];          /* index along `layers` of the device that runs an op; placed: its unit */
     struct pipeline_units unit;  /* of a pipeline */
     struct placed *placed;       /* [npiece] a method of placement chose devices; NULL = stages of consecutive ops */
@@ -66,6 +67,7 @@ struct planner {
     u32 device[MACHINE_DEVICES]; /* of the machine, in the order of the pieces' groups */
     u32 sharer[MACHINE_DEVICES]; /* devices that each update a range of theta */
     u16 sharer_stage[MACHINE_DEVICES], sharer_nth[MACHINE_DEVICES]; /* staged: of which stage, and which of its sharers */
+    u16 sharer_unit[MACHINE_DEVICES], sharer_rest[MACHINE_DEVICES]; /* split: member of its team, and which of these */
     i32 ndevice, nsharer;
     bool sliced;   /* rows are time slices */
     bool early;    /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
@@ -123,6 +125,18 @@ err planner_zero(struct planner *p, const struct piece *c);
 bool op_is_loss(const struct op *op);
 bool op_has_backward(const struct net *n, const struct op *op); /* it receives a gradient, and its weights or inputs need one */
 
+/* split.c */
+bool op_splits(const struct net *n, const struct op *op);    /* ranks can share its units */
+bool op_sends_dx(const struct net *n, const struct op *op);  /* it writes the gradient of its first input */
+bool planner_splits(const struct planner *p, i32 l);         /* .. and do so in this plan */
+i32 split_members(const struct planner *p, i32 l);
+err split_op(struct planner *p, struct task t, const struct piece *c, i32 j);            /* as planner_op */
+err split_zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j);         /* as pipeline_zero */
+/* Weights and biases of member k of n, as ranges of theta. */
+void split_weights(const struct op *op, i32 k, i32 n, struct plan_range out[2]);
+/* The range of a bucket whose gradients member k of a team sums. */
+void split_range(const struct planner *p, i64 from, i64 to, i32 k, i64 *lo, i64 *hi);
+
 /* ops.c: panels of hidden units that the members of a team can divide (1: a team is not possible). */
 i32 op_panels(const struct op *op);
 i32 net_rank(const struct net *n);    /* rank of the correction of initial states (--slice-rank): the largest of any op */
@@ -154,6 +168,7 @@ err planner_merge_early(struct planner *p, i32 stage, i64 lo, i64 hi);
 err planner_merge(struct planner *p);                       /* all MERGE tasks that planner_merge_early has not added */
 /* ranges.c. Part `part` of `parts` of a range of theta, cut at norm blocks. */
 void planner_range(const struct plan *p, i64 from, i64 to, i32 part, i32 parts, i64 *lo, i64 *hi);
+i64 planner_block(const struct planner *p, i64 at); /* the first norm block from `at` on, or the end of theta */
 void planner_buckets(struct planner *p);
 i32 planner_bucket(const struct planner *p, i32 i); /* bucket i in the order in which backward completes them */
 /* First element of part k of netplan.parted, at a norm block; k = n: the end of the last part. */

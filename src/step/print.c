@@ -28,6 +28,12 @@
  *
  *       (dw lstm.0 b[0,32) part 0/4 @r0.cpu0 uses ...)
  *
+ * Members of an op whose units ranks share have " split k/n"; their forward and backward tasks are of one step each:
+ *
+ *       (fwd lstm.0 b[0,32) split 0/2 t[3,4) @r0.cpu0 uses ...)
+ *       (fwd lstm.0 b[0,32) split 1/2 t[3,4) @r1.cpu0 uses ...)
+ *       (gather lstm.0 b[0,32) t[3,4) @r0.cpu0 uses ...)
+ *
  * Modes: r read, w write, rw, sum (adds to).  A gradient buffer is d.NAME, what an op keeps saved.OP. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,6 +49,9 @@ const struct task_form task_forms[TASK_NKIND] = {
     [TASK_ZERO] = {"zero", .rows = true, .some = true},
     [TASK_BWD] = {"bwd", .op = true, .rows = true, .steps = true},
     [TASK_DW] = {"dw", .op = true, .rows = true, .part = true},
+    [TASK_GATHER] = {"gather", .op = true, .rows = true, .steps = true},
+    [TASK_DGATHER] = {"dgather", .op = true, .rows = true, .steps = true},
+    [TASK_DX] = {"dx", .op = true, .rows = true, .steps = true},
     [TASK_MERGE] = {"merge", .pair = true, .range = true},
     [TASK_NORM] = {"norm", .range = true},
     [TASK_UPDATE] = {"update", .range = true},
@@ -62,12 +71,12 @@ void plan_buffer_name(const struct plan *p, const struct net *n, u32 buf, char *
     static const char *const names[] = {[PBUF_DACT] = "d.",         [PBUF_SAVED] = "saved.",   [PBUF_GRAD] = "grad.",
                                         [PBUF_THETA] = "theta",     [PBUF_STATE] = "state.",   [PBUF_DERIVED] = "derived",
                                         [PBUF_NORM] = "norm",       [PBUF_SCRATCH] = "scratch.", [PBUF_LOSS] = "loss",
-                                        [PBUF_MARKS] = "marks."};
+                                        [PBUF_MARKS] = "marks.",   [PBUF_UNITS] = "units.", [PBUF_DUNITS] = "dunits."};
     const struct pbuf *b = &p->buf[buf];
     const char *name = names[b->kind] ? names[b->kind] : "";
     if (b->kind == PBUF_ACT || b->kind == PBUF_INPUT || b->kind == PBUF_DACT)
         snprintf(out, size, "%s%s", name, n->buf[b->index].name);
-    else if (b->kind == PBUF_SAVED || b->kind == PBUF_SCRATCH)
+    else if (b->kind == PBUF_SAVED || b->kind == PBUF_SCRATCH || b->kind == PBUF_UNITS || b->kind == PBUF_DUNITS)
         snprintf(out, size, "%s%s", name, n->op[b->index].spec.name);
     else if (b->kind == PBUF_GRAD || b->kind == PBUF_STATE || b->kind == PBUF_MARKS)
         snprintf(out, size, "%s%d", name, b->index);
@@ -104,10 +113,11 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
     if (f->op) append(out, " %s", op->spec.name);
     if (f->pair) append(out, " %d %d", t->node_a, t->node_b);
     if (f->rows) append(out, " b[%d,%d)", t->box.b0, t->box.b1);
-    if (f->part) append(out, " part %d/%d", t->node_a, t->node_b);
-    if (f->steps && t->members > 1)
+    if (t->split) append(out, " split %d/%d", t->member, t->members);
+    else if (f->part) append(out, " part %d/%d", t->node_a, t->node_b);
+    else if (f->steps && t->members > 1)
         append(out, " %s %d/%d", op_is_chain(op) ? "chain" : "unit", t->member, t->members);
-    else if (f->steps && task_is_chunk(t, n))
+    if (f->steps && (t->split || t->members == 1) && task_is_chunk(t, n))
         append(out, " t[%d,%d)", t->box.t0, t->box.t1);
     if (f->range || task_zeroes_part(p, t)) append(out, " theta[%lld,%lld)", (long long)t->lo, (long long)t->hi);
 }
@@ -131,7 +141,7 @@ static void task_line(const struct plan *p, const struct net *n, u32 task, bool 
     char name[64];
     plan_task_name(p, n, task, name);
     str_add(out, name);
-    if (task_forms[t->kind].steps && (t->members > 1 || !task_is_chunk(t, n))) /* else the name has the steps */
+    if (task_forms[t->kind].steps && ((!t->split && t->members > 1) || !task_is_chunk(t, n))) /* else the name has the steps */
         str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
     if (hows && t->how) str_addf(out, " how %s", text_hows[t->how]);
     str_addf(out, " @%s", p->place[t->device].name);

@@ -23,15 +23,14 @@ i64 planner_part(const struct planner *p, i32 k) {
                : (op->theta0 + op->layer->adds(op, k, netplan(g)->parted.n)) / netplan(g)->norm_block * netplan(g)->norm_block;
 }
 
-/* The first norm block that starts at an element or after it, or the end. */
-static i64 block_at(const struct planner *p, i64 at) {
+i64 planner_block(const struct planner *p, i64 at) {
     return lmin(round_up64(at, netplan(p->plan)->norm_block), netplan(p->plan)->ntheta);
 }
 
 /* Adds a bucket for each part of the op netplan.parted, and one border behind it, however small the buckets get. */
 static void cut_bucket(struct planner *p) {
     for (i32 k = 1; p->early && netplan(p->plan)->parted.n > 0 && k <= netplan(p->plan)->parted.n; k++) {
-        const i64 at = k < netplan(p->plan)->parted.n ? planner_part(p, k) : block_at(p, planner_part(p, k));
+        const i64 at = k < netplan(p->plan)->parted.n ? planner_part(p, k) : planner_block(p, planner_part(p, k));
         i32 b = p->nbucket;
         while (p->bucket[b] > at) b--;
         if (p->bucket[b] == at) continue;
@@ -40,15 +39,19 @@ static void cut_bucket(struct planner *p) {
     }
 }
 
-/* A bucket for each run of ops of one stage.  A block of the norm on a border belongs to the ops before it. */
+/* A bucket for each run of ops of one stage, and for each split op.  A block of the norm on a border belongs to the ops before
+ * it. */
 static void stage_buckets(struct planner *p) {
-    i32 now = p->stage[0];
+    i32 now = planner_stage(p, 0), before = -1; /* the last op with weights */
     for (i32 l = 0; l < p->net->nop; l++) {
-        const i64 at = block_at(p, p->net->op[l].theta0);
-        if (p->net->op[l].ntheta == 0 || p->stage[l] == now) continue;
+        const i64 at = planner_block(p, p->net->op[l].theta0);
+        const bool border = planner_stage(p, l) != now || planner_splits(p, l) || (before >= 0 && planner_splits(p, before));
+        if (p->net->op[l].ntheta == 0) continue;
+        before = l;
+        if (!border) continue;
         if (at > p->bucket[p->nbucket]) p->bucket_stage[p->nbucket++] = now;
         p->bucket[p->nbucket] = at;
-        now = p->stage[l];
+        now = planner_stage(p, l);
     }
     if (netplan(p->plan)->ntheta > p->bucket[p->nbucket]) p->bucket_stage[p->nbucket++] = now;
     p->bucket[p->nbucket] = netplan(p->plan)->ntheta;
@@ -61,12 +64,12 @@ void planner_buckets(struct planner *p) {
     const struct plan *g = p->plan;
     p->nbucket = 0;
     p->bucket[0] = 0;
-    if (p->staged) {
+    if (p->staged || p->split) {
         stage_buckets(p);
         return;
     }
     for (i32 l = 1; p->early && l < p->net->nop && p->nbucket + 1 < PLAN_BUCKETS; l++) {
-        const i64 at = block_at(p, p->net->op[l].theta0);
+        const i64 at = planner_block(p, p->net->op[l].theta0);
         if (at >= netplan(g)->ntheta) break;
         if (at - p->bucket[p->nbucket] >= netplan(g)->ntheta / PLAN_BUCKETS && at > p->bucket[p->nbucket])
             p->bucket[++p->nbucket] = at;
@@ -94,6 +97,11 @@ void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi)
     const i32 k = stage == ALL_STAGES ? i : p->placed ? 0 : p->sharer_nth[i];
     *lo = *hi = 0;
     if (!planner_in_stage(p, i, stage)) return;
+    if (p->split) {
+        split_range(p, p->bucket[bucket], p->bucket[bucket + 1], p->sharer_unit[i], lo, hi);
+        planner_range(p->plan, *lo, *hi, p->sharer_rest[i], n / p->team.n, lo, hi);
+        return;
+    }
     planner_range(p->plan, p->bucket[bucket], p->bucket[bucket + 1], (k + bucket) % n, n, lo, hi);
 }
 

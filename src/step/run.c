@@ -80,6 +80,8 @@ static err arrays(struct step *s) {
     ARENA_NEW(&s->arena, s->dbuf, n->nbuf);
     ARENA_NEW(&s->arena, s->saved, n->nop);
     ARENA_NEW(&s->arena, s->scratch, n->nop);
+    ARENA_NEW(&s->arena, s->units, n->nop);
+    ARENA_NEW(&s->arena, s->dunits, n->nop);
     ARENA_NEW(&s->arena, s->skip, n->nop);
     return 0;
 }
@@ -94,6 +96,8 @@ static err bound(void *step, struct exec *x, void *const *mem) {
     for (i32 l = 0; l < s->net->nop; l++) {
         s->saved[l] = buffer(mem, s->at->saved[l]);
         s->scratch[l] = buffer(mem, s->at->scratch[l]);
+        s->units[l] = buffer(mem, s->at->units[l]);
+        s->dunits[l] = buffer(mem, s->at->dunits[l]);
     }
     r->net = s->net;
     r->kern = s->kern;
@@ -103,6 +107,8 @@ static err bound(void *step, struct exec *x, void *const *mem) {
     r->dbuf = s->dbuf;
     r->saved = s->saved;
     r->scratch = s->scratch;
+    r->units = s->units;
+    r->dunits = s->dunits;
     r->theta = s->store->theta;
     r->derived = s->store->derived;
     r->train = netplan(s->plan)->train;
@@ -161,7 +167,7 @@ static void buffer_name(void *step, u32 buf, char out[24]) {
 
 static bool is_member(const struct step *s, const struct task *t) {
     const bool ours = !s->comm || s->plan->place[t->device].rank == comm_rank(s->comm);
-    return ours && t->members > 1 && !op_is_chain(&s->net->op[t->op]);
+    return ours && t->members > 1 && !t->split && !op_is_chain(&s->net->op[t->op]);
 }
 
 /* Allocates a line of flags for each task of a team on this rank: several teams may work on the same op. */

@@ -1,6 +1,6 @@
 /* task.c - adding tasks: the uses of a task follow from its kind, its op and its ranges.  Every member of a team has the uses of
  * the whole task, since it reads what the others write.  The same holds for the members of a chain, so the first of them may do
- * all of it. */
+ * all of it.  A member of a split op writes its own panels. */
 #include "model/layer.h"
 #include "step/planner.h"
 
@@ -146,6 +146,123 @@ static err uses_dw(struct planner *p, const struct task *t) {
     return 0;
 }
 
+/* ------------------------------------------------------------------ split ops ----------------------------------------------- */
+
+/* Panels [p0,p1) of an entry of an exchange buffer. */
+static err use_panels(struct planner *p, u32 buf, enum use_mode mode, const struct task *t, i32 entry, i32 p0, i32 p1) {
+    const i32 n = op_panels(&p->net->op[t->op]), at = entry * n;
+    return build_use(&p->build, (struct use){.buf = buf,
+                                             .mode = (u8)mode,
+                                             .t0 = at + p0,
+                                             .t1 = at + p1,
+                                             .lo = t->box.b0,
+                                             .hi = t->box.b1});
+}
+
+static err use_own(struct planner *p, u32 buf, const struct task *t, i32 entry) {
+    const i64 n = op_panels(&p->net->op[t->op]);
+    return use_panels(p, buf, USE_W, t, entry, (i32)(n * t->member / t->members), (i32)(n * (t->member + 1) / t->members));
+}
+
+/* Steps [t0,t1) of a buffer of the net. */
+static err use_steps(struct planner *p, const u32 *table, i32 buf, enum use_mode mode, const struct task *t, i32 t0, i32 t1) {
+    const struct use u = {buf < 0 ? PBUF_NONE : table[buf], (u8)mode, t0, t1, t->box.b0, t->box.b1};
+    return t1 > t0 ? build_use(&p->build, u) : 0;
+}
+
+/* The rows of a buffer of the net in all steps that it has. */
+static err use_rows(struct planner *p, const u32 *table, i32 buf, enum use_mode mode, const struct task *t) {
+    const struct use u = {.buf = buf < 0 ? PBUF_NONE : table[buf], .mode = (u8)mode, .lo = t->box.b0, .hi = t->box.b1};
+    return build_use(&p->build, u);
+}
+
+/* The inputs besides x: the initial state, and how long rows are. */
+static err use_rest(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    for (i32 i = 1; i < op->layer->nin; i++) TRY(use_rows(p, p->at->act, op->spec.in[i], USE_R, t));
+    return 0;
+}
+
+/* What the layer keeps on this rank, and what the op reads of the whole model. */
+static err use_kept(struct planner *p, const struct task *t, enum use_mode saved) {
+    const struct op *op = &p->net->op[t->op];
+    TRY(use_weights(p, op, p->at->theta, USE_R));
+    TRY(use_derived(p, op, USE_R));
+    TRY(use(p, p->at->saved[t->op], saved, t->box.b0, t->box.b1));
+    return use(p, p->at->scratch[t->op], USE_RW, t->box.b0, t->box.b1);
+}
+
+static err uses_split_fwd(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    const i32 s = t->box.t0;
+    TRY(use_kept(p, t, USE_RW));
+    TRY(use_inputs(p, op, t->box.b0, t->box.b1));
+    TRY(use_steps(p, p->at->act, op->out, USE_R, t, imax(0, s - 1), s));
+    TRY(use_steps(p, p->at->act, op->out, USE_W, t, s, s + 1));
+    TRY(use_rows(p, p->at->act, op->end, USE_W, t));
+    TRY(use_own(p, p->at->units[t->op], t, s));
+    for (i32 e = op->T; s + 1 == op->T && e < op->layer->split->entries(op); e++)
+        TRY(use_own(p, p->at->units[t->op], t, e));
+    return 0;
+}
+
+static err uses_gather(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    const i32 n = op_panels(op), end = t->box.t1 == op->T ? op->layer->split->entries(op) : t->box.t1;
+    for (i32 e = t->box.t0; e < end; e++) TRY(use_panels(p, p->at->units[t->op], USE_R, t, e, 0, n));
+    TRY(use_rest(p, t));
+    TRY(use_rows(p, p->at->scratch, t->op, USE_RW, t));
+    TRY(use_steps(p, p->at->act, op->out, USE_RW, t, t->box.t0, t->box.t1));
+    return t->box.t1 == op->T ? use_rows(p, p->at->act, op->end, USE_RW, t) : 0;
+}
+
+static err uses_split_bwd(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    const i32 s = t->box.t0;
+    TRY(use_kept(p, t, USE_RW));
+    TRY(use_rest(p, t));
+    TRY(use_rows(p, p->at->act, op->out, USE_R, t));
+    TRY(use_steps(p, p->at->dact, op->out, USE_R, t, s, s + 1));
+    TRY(use_rows(p, p->at->dact, op->end, USE_R, t));
+    return use_own(p, p->at->dunits[t->op], t, s & 1);
+}
+
+static err uses_dgather(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    TRY(use_panels(p, p->at->dunits[t->op], USE_R, t, t->box.t0 & 1, 0, op_panels(op)));
+    TRY(use_rest(p, t));
+    TRY(use(p, p->at->scratch[t->op], USE_RW, t->box.b0, t->box.b1));
+    return use(p, p->at->saved[t->op], USE_RW, t->box.b0, t->box.b1);
+}
+
+/* A member writes some of the steps. */
+static err uses_dx(struct planner *p, const struct task *t) {
+    const i64 n = t->box.t1 - t->box.t0;
+    TRY(use_kept(p, t, USE_R));
+    TRY(use_rest(p, t));
+    return use_steps(p, p->at->dact, p->net->op[t->op].spec.in[0], USE_W, t, t->box.t0 + (i32)(n * t->member / t->members),
+                     t->box.t0 + (i32)(n * (t->member + 1) / t->members));
+}
+
+static err uses_split_dw(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    struct plan_range own[2];
+    split_weights(op, t->member, t->members, own);
+    TRY(use_inputs(p, op, t->box.b0, t->box.b1));
+    TRY(use_act(p, p->at->act, op->out, USE_R, t->box.b0, t->box.b1));
+    TRY(use(p, p->at->saved[t->op], USE_R, t->box.b0, t->box.b1));
+    TRY(use(p, p->at->scratch[t->op], USE_RW, t->box.b0, t->box.b1));
+    for (i64 g = first_grain(p, t->box.b0); g < last_grain(p, t->box.b1); g++)
+        for (i32 i = 0; i < 2; i++) TRY(use(p, p->at->grad0 + (u32)g, USE_SUM, own[i].lo, own[i].hi));
+    return 0;
+}
+
+static err uses_split(struct planner *p, const struct task *t) {
+    return t->kind == TASK_FWD ? uses_split_fwd(p, t) : t->kind == TASK_BWD ? uses_split_bwd(p, t) : uses_split_dw(p, t);
+}
+
+/* ------------------------------------------------------------------ sums and updates ---------------------------------------- */
+
 static err uses_merge(struct planner *p, const struct task *t) {
     TRY(use(p, p->at->grad0 + (u32)t->node_a, USE_RW, t->lo, t->hi));
     return use(p, p->at->grad0 + (u32)t->node_b, USE_R, t->lo, t->hi);
@@ -170,15 +287,22 @@ static err uses_update(struct planner *p, const struct task *t) {
 
 static err (*const uses[TASK_NKIND])(struct planner *p, const struct task *t) = {
     [TASK_PREP] = uses_prep, [TASK_FWD] = uses_fwd,     [TASK_ZERO] = uses_zero, [TASK_BWD] = uses_bwd,
-    [TASK_DW] = uses_dw,     [TASK_MERGE] = uses_merge, [TASK_NORM] = uses_norm, [TASK_UPDATE] = uses_update};
+    [TASK_DW] = uses_dw,     [TASK_MERGE] = uses_merge, [TASK_NORM] = uses_norm, [TASK_UPDATE] = uses_update,
+    [TASK_GATHER] = uses_gather, [TASK_DGATHER] = uses_dgather, [TASK_DX] = uses_dx};
+
+/* Ranks make for themselves what they can from what they have. */
+static u8 runs(u8 kind) {
+    return kind == TASK_PREP || kind == TASK_GATHER || kind == TASK_DGATHER ? RUN_AT_USERS : RUN_ONCE;
+}
 
 err planner_task(struct planner *p, struct task t) {
-    const bool of_op = t.kind == TASK_FWD || t.kind == TASK_BWD || t.kind == TASK_DW || t.kind == TASK_PREP;
-    t.everywhere = t.kind == TASK_PREP ? RUN_AT_USERS : RUN_ONCE;
+    const bool of_op = task_forms[t.kind].op;
+    t.everywhere = runs(t.kind);
     if (t.kind == TASK_PREP) t.box.b1 = p->q->B;
     if (t.kind == TASK_ZERO && t.hi == 0) t.hi = netplan(p->plan)->ntheta; /* all of it, unless a range is given */
-    if (t.kind == TASK_DW) t.node_b = netplan(p->plan)->parted.n;
+    if (t.kind == TASK_DW && !t.split) t.node_b = netplan(p->plan)->parted.n;
     if (t.box.b1 > 0 && t.box.t1 == 0) t.box.t1 = of_op ? p->net->op[t.op].T : 1;
     TRY(build_task(&p->build, t));
-    return uses[t.kind](p, &p->plan->task[p->plan->ntask - 1]);
+    const struct task *added = &p->plan->task[p->plan->ntask - 1];
+    return t.split && t.kind != TASK_DX ? uses_split(p, added) : uses[t.kind](p, added);
 }

@@ -121,6 +121,28 @@ TEST(pipelines_on_ranks) {
     }
 }
 
+/* Units of a layer on ranks: h and dz of each step are messages. */
+TEST(units_on_ranks) {
+    static const struct {
+        const char *machine, *parallel;
+        i32 ranks, threads;
+    } cases[] = {{"host*2(cpu)", "unit:2", 2, 1}, {"host*3(cpu)", "unit:3", 3, 1}, {"host*4(cpu)", "data:2*unit:2", 4, 1},
+                 {"host*4(cpu)", "unit:2*data:2", 4, 1}, {"host*4(cpu)", "pipeline:2*unit:2", 4, 1},
+                 {"host*4(cpu)", "unit:2*pipeline:2", 4, 1}, {"host*4(cpu)", "wave:2*unit:2", 4, 1},
+                 {"host*4(cpu)", "unit:2*wave:2", 4, 1}, {"host*2(cpu*2)", "unit:3", 2, 2}, {"host*2(cpu*2)", "unit:3", 2, 1},
+                 {"host*2(cpu*2)", "unit:2*data:2", 2, 2}, {"host*2(cpu*2)", "unit:2*wave:2", 2, 2}};
+    for (i32 kind = 0; kind < (t_few() ? 1 : 4); kind++) { /* the last one keeps every second gradient for the next step */
+        real_stack(&net, (enum cell_kind)(kind % 3), 3, 21, 41, kind == 1);
+        for (i32 B = 1; B < 14; B += 6) {
+            const struct rig *s = serial_of(B, kind == 3);
+            for (size_t i = 0; i < (t_few() ? 3 : COUNT(cases)); i++) {
+                const struct rig like = {.machine = cases[i].machine, .parallel = cases[i].parallel, .threads = cases[i].threads};
+                if (B > 1 || i < 2) rig_on_ranks(s, &like, cases[i].ranks);
+            }
+        }
+    }
+}
+
 /* Layers and micro-batches wherever a method puts them, random ones among them: several devices may have one layer. */
 TEST(placements_on_ranks) {
     static const struct {
@@ -180,5 +202,6 @@ TEST(slices_in_a_product_have_the_bits_of_the_slices) {
 
 T_MAIN(cmocka_unit_test(products_have_the_bits_of_serial), cmocka_unit_test(products_of_every_cell),
        cmocka_unit_test(products_on_ranks), cmocka_unit_test(pipelines_on_ranks),
+       cmocka_unit_test(units_on_ranks),
        cmocka_unit_test(placements_on_ranks),
        cmocka_unit_test(slices_in_a_product_have_the_bits_of_the_slices))

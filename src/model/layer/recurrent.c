@@ -242,6 +242,7 @@ const struct layer layer_recurrent = {
     .bwd = bwd,
     .dw = dw,
     .adds = adds,
+    .split = &recurrent_split,
     .tensors = tensors,
     .place = place,
 };

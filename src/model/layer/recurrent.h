@@ -24,6 +24,7 @@ struct recurrence {
     void (*dw)(const struct op *op, const struct run *r, const struct cell_args *x, struct part part, f32 *dw); /* [ntheta] += */
 };
 extern const struct recurrence recurrence_plain, recurrence_projected;
+extern const struct layer_split recurrent_split; /* recurrent_split.c */
 
 /* For shape(): checks in[2] and in[3], declares out and end. */
 err recurrent_buffers(struct net *n, struct op *op, i32 states);

@@ -4,8 +4,9 @@
  *     device 1   fwd lstm.0 unit 1/2 | zero     |                     bwd lstm.0 unit 1/2 | norm, update of its share of theta
  *
  * A member of a team computes its panels of hidden units in every step and waits for the other members between two steps.  So a
- * step must take longer than an exchange of flags; the cost model predicts both.  Data parallelism has no such waits: `auto`
- * tries this strategy only where there are more devices than micro-batches. */
+ * step must take longer than an exchange of flags; the cost model predicts both.  Members of different ranks send each other the
+ * units (split.c): a step must take longer than a message.  Data parallelism has no such waits: `auto` tries this strategy only
+ * where there are more devices than micro-batches. */
 #include "model/layer.h"
 #include "step/strategy/strategy.h"
 
@@ -19,7 +20,8 @@ static i32 widest(const struct net *n) {
 
 static i32 most(struct planner *p, i32 n) {
     const i32 panels = widest(p->net), useful = imin(panels, TEAM_MAX);
-    const i32 members = n ? n : imin(useful, machine_together(p->machine));
+    const i32 near = machine_together(p->machine), far = net_splits(p->net) ? p->machine->ndevice : near;
+    const i32 members = n ? n : imin(useful, near > 1 ? near : far);
     if (p->sliced) {
         planner_why(p, "time slices and tensor parallelism do not combine: one device runs all hidden units of a slice");
         return 0;
