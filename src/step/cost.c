@@ -239,17 +239,25 @@ static f64 given_bytes(const struct plan *p, const struct task *t) {
     return sum;
 }
 
-/* What a gather reads of members of other ranks; each of these gathers as much. */
+/* Bytes of all members of a split op that the ranks send each other before a gather.  A rank receives what all others have, one
+ * message after another. */
 static i64 gathered_bytes(struct plan *p, const struct task *t) {
-    i64 sum = 0;
-    for (u32 d = t->dep0; (t->kind == TASK_GATHER || t->kind == TASK_DGATHER) && d < t->dep0 + t->ndep; d++) {
-        struct task *from = &p->task[p->dep[d]];
-        if (!task_walks(from) || p->place[from->device].rank == p->place[t->device].rank) continue;
-        const f64 bytes = given_bytes(p, from);
-        from->link = (f32)(bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6);
-        sum += 2 * (i64)bytes;
+    f64 sum = 0, far = 0;
+    i32 ranks = 0, rank = -1;
+    if (t->kind != TASK_GATHER && t->kind != TASK_DGATHER) return 0;
+    for (struct task *from = &p->task[t - p->task - 1]; from->split && from->box.t0 == t->box.t0; from--) {
+        const i32 of = p->place[from->device].rank;
+        sum += given_bytes(p, from);
+        far += of != p->place[t->device].rank ? given_bytes(p, from) : 0;
+        ranks += of != rank;
+        rank = of;
+        if (from->member == 0) break;
     }
-    return sum;
+    for (struct task *from = &p->task[t - p->task - 1]; from->split; from--) {
+        from->link = (f32)(far / (p->link_gbytes * 1e9) + p->link_us * 1e-6 * imax(1, ranks - 1));
+        if (from->member == 0) break;
+    }
+    return (i64)sum * (ranks - 1);
 }
 
 /* Bytes of activations and their gradients that a task reads from tasks of other ranks; sets the time that those need to send. */
@@ -257,7 +265,8 @@ static i64 passed_bytes(struct plan *p, const struct task *t) {
     i64 sum = 0;
     for (u32 d = t->dep0; task_walks(t) && !t->split && d < t->dep0 + t->ndep; d++) {
         struct task *from = &p->task[p->dep[d]];
-        if (!task_walks(from) || from->split || p->place[from->device].rank == p->place[t->device].rank || t->member > 0) continue;
+        if (!task_walks(from) || from->split || t->member > 0) continue;
+        if (p->place[from->device].rank == p->place[t->device].rank) continue;
         const f64 bytes = 4 * floats_written(p, from);
         from->link = (f32)(bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6);
         sum += (i64)bytes;

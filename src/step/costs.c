@@ -102,18 +102,21 @@ static i64 touched(const struct plan *p, const struct task *t) {
     return t->kind == TASK_MERGE ? plan_touched_bytes(p, t->lo, t->hi, merge_grains(p, t, t->node_b)) / 4 : t->hi - t->lo;
 }
 
+/* Tasks over rows and steps of an op. */
+static bool is_product(const struct task *t) { return task_walks(t) || t->kind == TASK_DW || t->kind == TASK_DX; }
+
 struct cost costs_key(const struct plan *p, const struct net *n, const struct task *t) {
     struct cost k = {.kind = t->kind, .size = 1, .members = t->members > 1 ? t->members : 0};
     if (task_is_chunk(t, n)) k.steps = (t->box.t1 - t->box.t0) * (t->kind == TASK_BWD && t->box.t0 == 0 ? -1 : 1);
-    if (task_walks(t) || t->kind == TASK_DW || t->kind == TASK_DX) k.size = t->box.b1 - t->box.b0;
+    if (is_product(t)) k.size = t->box.b1 - t->box.b0;
     else if (t->kind != TASK_PREP) k.size = touched(p, t);
-    if (task_walks(t) || t->kind == TASK_PREP || t->kind == TASK_DW || t->kind == TASK_DX) k.shape = costs_shape(n, t->op, p->grain);
+    if (is_product(t) || t->kind == TASK_PREP) k.shape = costs_shape(n, t->op, p->grain);
     else if (t->kind == TASK_UPDATE) k.shape = (u64)netplan(p)->nstate;
     return k;
 }
 
 f64 costs_amount(const struct task *t) {
-    return task_walks(t) || t->kind == TASK_DW || t->kind == TASK_DX ? t->box.t1 - t->box.t0 : 1;
+    return is_product(t) ? t->box.t1 - t->box.t0 : 1;
 }
 
 /* Of the slowest member of a team, or of the one that did the work of all (exec/pace.h). */
@@ -206,7 +209,7 @@ f64 costs_of(const struct costs *c, const struct plan *p, const struct net *n, c
     struct cost key = costs_key(p, n, t);
     const f64 exact = t->kind == TASK_BWD && netplan(p)->parted.n > 0 ? -1 : under_load(c, key, load);
     if (exact >= 0) return exact * costs_amount(t);
-    if (!task_walks(t) && t->kind != TASK_DW && t->kind != TASK_DX) return -1;
+    if (!is_product(t)) return -1;
     key.kind = t->kind == TASK_FWD ? TASK_FWD : TASK_BWD; /* measured as one pass over all steps */
     key.steps = 0;
     const f64 step = under_load(c, key, load);

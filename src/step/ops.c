@@ -53,3 +53,26 @@ i32 net_layers(const struct net *n, i32 layer[NET_OPS]) {
     }
     return imax(1, layers);
 }
+
+bool op_splits(const struct net *n, const struct op *op) { return op->layer->split && op->layer->split->can(op, n); }
+
+bool net_splits(const struct net *n) {
+    for (i32 l = 0; l < n->nop; l++)
+        if (op_splits(n, &n->op[l])) return true;
+    return false;
+}
+
+bool planner_splits(const struct planner *p, i32 l) { return p->split && op_splits(p->net, &p->net->op[l]); }
+
+i32 split_members(const struct planner *p, i32 l) { return imin(p->team.n, op_panels(&p->net->op[l])); }
+
+bool op_sends_dx(const struct net *n, const struct op *op) {
+    const i32 in = op->spec.in[0];
+    return in >= 0 && buf_sends(&n->buf[in]) && n->buf[in].consumer == op->l;
+}
+
+void split_weights(const struct op *op, i32 k, i32 n, struct plan_range out[2]) {
+    const i64 panels = op_panels(op), w = op->layer->adds(op, n, n), bias = (op->ntheta - w) / panels;
+    out[0] = (struct plan_range){op->theta0 + op->layer->adds(op, k, n), op->theta0 + op->layer->adds(op, k + 1, n)};
+    out[1] = (struct plan_range){op->theta0 + w + panels * k / n * bias, op->theta0 + w + panels * (k + 1) / n * bias};
+}

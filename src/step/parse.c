@@ -252,12 +252,14 @@ static err kind_of(struct reader *r, u8 *kind) {
     for (u8 k = 0; k < TASK_NKIND; k++)
         if (is(&r->t, task_forms[k].name)) {
             const bool forward = k == TASK_FWD || k == TASK_PREP || k == TASK_GATHER;
-            if (!forward && !netplan(r->p->plan)->train) return complain(r, &r->t, "a forward plan has fwd, gather and prep only");
+            if (!forward && !netplan(r->p->plan)->train)
+                return complain(r, &r->t, "a forward plan has fwd, gather and prep only");
             *kind = k;
             next(r);
             return 0;
         }
-    return complain(r, &r->t, "a kind of task (prep, fwd, gather, zero, bwd, dgather, dx, dw, merge, norm, update) is expected here");
+    return complain(r, &r->t,
+                    "a kind of task (prep, fwd, gather, zero, bwd, dgather, dx, dw, merge, norm, update) is expected here");
 }
 
 /* The steps of a forward or backward task, its member, and how it runs. */
@@ -400,6 +402,8 @@ static err head(struct reader *r) {
     if (devices > p->machine->ndevice) return other_machine(r, &count, "its number of devices is ");
     TRY(want(r, "exact"));
     TRY(want(r, product_exact(&p->product) && !p->sliced ? "yes" : "no"));
+    p->split = is(&r->t, "split") && !p->sliced;
+    if (p->split) next(r);
     struct chain_course c = p->q->course;
     bool written;
     TRY(course(r, &c, &written));

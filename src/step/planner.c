@@ -468,14 +468,21 @@ static void keep_at_first(struct plan *g, u32 grad0) {
     g->buf[grad0].when = MESSAGE_KEEP;
 }
 
-/* Weights stay with the ranks that use them where ranks have ops of their own. */
-static void home_of_weights(struct plan *g, i32 nop, u32 theta) {
+/* Weights stay with the ranks that use them where ranks have ops of their own.  Where ranks share units, those of them that run
+ * some ops alone have all weights, and so have the others. */
+static void home_of_weights(struct plan *g, i32 nop, u32 theta, bool split) {
     u64 ranks[NET_OPS][MACHINE_DEVICES / 64] = {0}; /* that run an op */
+    u64 all[MACHINE_DEVICES / 64], any = 0;
     if (theta == PBUF_NONE) return;
     for (u32 i = 0; i < g->ntask; i++) {
         const i32 rank = g->place[g->task[i].device].rank;
         if (g->task[i].kind == TASK_FWD) ranks[g->task[i].op][rank / 64] |= (u64)1 << (rank % 64);
     }
+    memcpy(all, ranks[0], sizeof all);
+    for (i32 l = 1; l < nop; l++)
+        for (size_t w = 0; w < COUNT(all); w++) all[w] &= ranks[l][w];
+    for (size_t w = 0; w < COUNT(all); w++) any |= all[w];
+    if (split && any) return;
     for (i32 l = 1; l < nop; l++)
         if (memcmp(ranks[l], ranks[0], sizeof ranks[0]) != 0) g->buf[theta].home = HOME_READERS;
 }
@@ -483,7 +490,7 @@ static void home_of_weights(struct plan *g, i32 nop, u32 theta) {
 err planner_finish(struct planner *p, struct plan **out) {
     TRY(build_end(&p->build));
     struct plan *g = p->plan;
-    if (p->staged || !p->split) home_of_weights(g, p->net->nop, p->at->theta);
+    home_of_weights(g, p->net->nop, p->at->theta, p->split);
     keep_at_first(g, p->at->grad0);
     TRY(sizes(g, p->net));
     plan_cost(g, p->net, p->machine, p->q->costs);

@@ -125,17 +125,17 @@ err planner_zero(struct planner *p, const struct piece *c);
 bool op_is_loss(const struct op *op);
 bool op_has_backward(const struct net *n, const struct op *op); /* it receives a gradient, and its weights or inputs need one */
 
-/* split.c */
-bool op_splits(const struct net *n, const struct op *op);    /* ranks can share its units */
-bool op_sends_dx(const struct net *n, const struct op *op);  /* it writes the gradient of its first input */
-bool planner_splits(const struct planner *p, i32 l);         /* .. and do so in this plan */
+/* split.c: the tasks of a split op, as planner_op and pipeline_zero. */
+err split_op(struct planner *p, struct task t, const struct piece *c, i32 j);
+err split_zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j);
+
+/* ops.c: ops whose units ranks can share, and do in this plan; the members of a team that share those of op l. */
+bool op_splits(const struct net *n, const struct op *op);
+bool planner_splits(const struct planner *p, i32 l);
 i32 split_members(const struct planner *p, i32 l);
-err split_op(struct planner *p, struct task t, const struct piece *c, i32 j);            /* as planner_op */
-err split_zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j);         /* as pipeline_zero */
+bool op_sends_dx(const struct net *n, const struct op *op); /* the op writes the gradient of its first input */
 /* Weights and biases of member k of n, as ranges of theta. */
 void split_weights(const struct op *op, i32 k, i32 n, struct plan_range out[2]);
-/* The range of a bucket whose gradients member k of a team sums. */
-void split_range(const struct planner *p, i64 from, i64 to, i32 k, i64 *lo, i64 *hi);
 
 /* ops.c: panels of hidden units that the members of a team can divide (1: a team is not possible). */
 i32 op_panels(const struct op *op);
@@ -166,7 +166,9 @@ u32 placed_device(const struct planner *p, i32 unit, i32 grain); /* of the machi
 /* MERGE tasks over a range of theta of a stage, for pairs that one rank holds. */
 err planner_merge_early(struct planner *p, i32 stage, i64 lo, i64 hi);
 err planner_merge(struct planner *p);                       /* all MERGE tasks that planner_merge_early has not added */
-/* ranges.c. Part `part` of `parts` of a range of theta, cut at norm blocks. */
+/* ranges.c.  The range of a bucket whose gradients member k of a team sums: that of its panels, in whole norm blocks. */
+void split_range(const struct planner *p, i64 from, i64 to, i32 k, i64 *lo, i64 *hi);
+/* Part `part` of `parts` of a range of theta, cut at norm blocks. */
 void planner_range(const struct plan *p, i64 from, i64 to, i32 part, i32 parts, i64 *lo, i64 *hi);
 i64 planner_block(const struct planner *p, i64 at); /* the first norm block from `at` on, or the end of theta */
 void planner_buckets(struct planner *p);

@@ -28,7 +28,7 @@
  *
  *       (dw lstm.0 b[0,32) part 0/4 @r0.cpu0 uses ...)
  *
- * Members of an op whose units ranks share have " split k/n"; their forward and backward tasks are of one step each:
+ * Members of an op whose units ranks share have " split k/n", and the head " split" after exact; their forward and backward tasks are of one step each:
  *
  *       (fwd lstm.0 b[0,32) split 0/2 t[3,4) @r0.cpu0 uses ...)
  *       (fwd lstm.0 b[0,32) split 1/2 t[3,4) @r1.cpu0 uses ...)
@@ -122,6 +122,12 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
     if (f->range || task_zeroes_part(p, t)) append(out, " theta[%lld,%lld)", (long long)t->lo, (long long)t->hi);
 }
 
+static bool plan_is_split(const struct plan *p) {
+    for (u32 i = 0; i < p->ntask; i++)
+        if (p->task[i].split) return true;
+    return false;
+}
+
 const char *byte_unit(i64 bytes, f64 *v) {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     i32 k = 0;
@@ -158,6 +164,7 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
         str_addf(out, " rounds %d rank %d stale %d %d", c->rounds, net_rank(n), c->slice_rounds,
                  c->exact_back ? 0 : c->slice_rounds);
     }
+    if (plan_is_split(p)) str_add(out, " split");
     str_add(out, " peak ");
     text_bytes(p->peak_bytes, out);
     str_add(out, " exchange ");

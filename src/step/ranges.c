@@ -90,6 +90,24 @@ i32 planner_bucket(const struct planner *p, i32 i) {
     return b >= lo && b < hi ? lo + hi - 1 - b : b;
 }
 
+/* Where the part of member k begins in the bucket of a split op. */
+static i64 member_begin(const struct planner *p, const struct op *op, i64 from, i64 to, i32 k, i32 n) {
+    const i64 block = netplan(p->plan)->norm_block;
+    if (k == 0 || k >= n) return k == 0 ? from : to;
+    return lmax(from, lmin(to, (op->theta0 + op->layer->adds(op, k, n)) / block * block));
+}
+
+void split_range(const struct planner *p, i64 from, i64 to, i32 k, i64 *lo, i64 *hi) {
+    for (i32 l = p->net->nop - 1; l >= 0; l--) {
+        const struct op *op = &p->net->op[l];
+        if (!planner_splits(p, l) || planner_block(p, op->theta0) != from) continue;
+        *lo = member_begin(p, op, from, to, k, split_members(p, l));
+        *hi = member_begin(p, op, from, to, k + 1, split_members(p, l));
+        return;
+    }
+    planner_range(p->plan, from, to, k, p->team.n, lo, hi);
+}
+
 /* Gives the remaining blocks to a different sharer in every bucket. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi) {
     const i32 stage = p->bucket_stage[bucket];

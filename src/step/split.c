@@ -12,29 +12,6 @@
 #include "model/layer.h"
 #include "step/planner.h"
 
-bool op_splits(const struct net *n, const struct op *op) { return op->layer->split && op->layer->split->can(op, n); }
-
-bool net_splits(const struct net *n) {
-    for (i32 l = 0; l < n->nop; l++)
-        if (op_splits(n, &n->op[l])) return true;
-    return false;
-}
-
-bool planner_splits(const struct planner *p, i32 l) { return p->split && op_splits(p->net, &p->net->op[l]); }
-
-i32 split_members(const struct planner *p, i32 l) { return imin(p->team.n, op_panels(&p->net->op[l])); }
-
-bool op_sends_dx(const struct net *n, const struct op *op) {
-    const i32 in = op->spec.in[0];
-    return in >= 0 && buf_sends(&n->buf[in]) && n->buf[in].consumer == op->l;
-}
-
-void split_weights(const struct op *op, i32 k, i32 n, struct plan_range out[2]) {
-    const i64 panels = op_panels(op), w = op->layer->adds(op, n, n), bias = (op->ntheta - w) / panels;
-    out[0] = (struct plan_range){op->theta0 + op->layer->adds(op, k, n), op->theta0 + op->layer->adds(op, k + 1, n)};
-    out[1] = (struct plan_range){op->theta0 + w + panels * k / n * bias, op->theta0 + w + panels * (k + 1) / n * bias};
-}
-
 /* One task for each member of a team. */
 static err members(struct planner *p, struct task t, const struct piece *c, i32 j) {
     t.split = true;
@@ -93,22 +70,4 @@ err split_zero(struct planner *p, const struct piece *c, i32 l0, i32 l1, i32 j) 
         from = op->theta0 + op->ntheta;
     }
     return zero(p, c, planner_device(p, c, 0, j), from, l1 < n->nop ? n->op[l1].theta0 : n->ntheta);
-}
-
-/* Where the part of member k begins in the bucket of a split op. */
-static i64 member_begin(const struct planner *p, const struct op *op, i64 from, i64 to, i32 k, i32 n) {
-    const i64 block = netplan(p->plan)->norm_block;
-    if (k == 0 || k >= n) return k == 0 ? from : to;
-    return lmax(from, lmin(to, (op->theta0 + op->layer->adds(op, k, n)) / block * block));
-}
-
-void split_range(const struct planner *p, i64 from, i64 to, i32 k, i64 *lo, i64 *hi) {
-    for (i32 l = p->net->nop - 1; l >= 0; l--) {
-        const struct op *op = &p->net->op[l];
-        if (!planner_splits(p, l) || planner_block(p, op->theta0) != from) continue;
-        *lo = member_begin(p, op, from, to, k, split_members(p, l));
-        *hi = member_begin(p, op, from, to, k + 1, split_members(p, l));
-        return;
-    }
-    planner_range(p->plan, from, to, k, p->team.n, lo, hi);
 }

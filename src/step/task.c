@@ -183,26 +183,29 @@ static err use_rest(struct planner *p, const struct task *t) {
     return 0;
 }
 
-/* What the layer keeps on this rank, and what the op reads of the whole model. */
-static err use_kept(struct planner *p, const struct task *t, enum use_mode saved) {
+/* The weights, in the first step of a pass: the other steps follow that one. */
+static err use_model(struct planner *p, const struct task *t, bool first) {
     const struct op *op = &p->net->op[t->op];
-    TRY(use_weights(p, op, p->at->theta, USE_R));
-    TRY(use_derived(p, op, USE_R));
-    TRY(use(p, p->at->saved[t->op], saved, t->box.b0, t->box.b1));
-    return use(p, p->at->scratch[t->op], USE_RW, t->box.b0, t->box.b1);
+    if (first) TRY(use_weights(p, op, p->at->theta, USE_R));
+    return first ? use_derived(p, op, USE_R) : 0;
+}
+
+/* What the layer keeps on this rank. */
+static err use_kept(struct planner *p, const struct task *t) {
+    TRY(use_rows(p, p->at->saved, t->op, USE_RW, t));
+    return use_rows(p, p->at->scratch, t->op, USE_RW, t);
 }
 
 static err uses_split_fwd(struct planner *p, const struct task *t) {
     const struct op *op = &p->net->op[t->op];
-    const i32 s = t->box.t0;
-    TRY(use_kept(p, t, USE_RW));
+    const i32 s = t->box.t0, end = s + 1 == op->T ? op->layer->split->entries(op) : s + 1;
+    TRY(use_model(p, t, s == 0));
+    TRY(use_kept(p, t));
     TRY(use_inputs(p, op, t->box.b0, t->box.b1));
     TRY(use_steps(p, p->at->act, op->out, USE_R, t, imax(0, s - 1), s));
     TRY(use_steps(p, p->at->act, op->out, USE_W, t, s, s + 1));
-    TRY(use_rows(p, p->at->act, op->end, USE_W, t));
-    TRY(use_own(p, p->at->units[t->op], t, s));
-    for (i32 e = op->T; s + 1 == op->T && e < op->layer->split->entries(op); e++)
-        TRY(use_own(p, p->at->units[t->op], t, e));
+    if (s + 1 == op->T) TRY(use_rows(p, p->at->act, op->end, USE_W, t));
+    for (i32 e = s; e < end; e++) TRY(use_own(p, p->at->units[t->op], t, e));
     return 0;
 }
 
@@ -210,8 +213,8 @@ static err uses_gather(struct planner *p, const struct task *t) {
     const struct op *op = &p->net->op[t->op];
     const i32 n = op_panels(op), end = t->box.t1 == op->T ? op->layer->split->entries(op) : t->box.t1;
     for (i32 e = t->box.t0; e < end; e++) TRY(use_panels(p, p->at->units[t->op], USE_R, t, e, 0, n));
+    TRY(use_kept(p, t));
     TRY(use_rest(p, t));
-    TRY(use_rows(p, p->at->scratch, t->op, USE_RW, t));
     TRY(use_steps(p, p->at->act, op->out, USE_RW, t, t->box.t0, t->box.t1));
     return t->box.t1 == op->T ? use_rows(p, p->at->act, op->end, USE_RW, t) : 0;
 }
@@ -219,9 +222,10 @@ static err uses_gather(struct planner *p, const struct task *t) {
 static err uses_split_bwd(struct planner *p, const struct task *t) {
     const struct op *op = &p->net->op[t->op];
     const i32 s = t->box.t0;
-    TRY(use_kept(p, t, USE_RW));
+    TRY(use_model(p, t, s + 1 == op->T));
+    TRY(use_kept(p, t));
     TRY(use_rest(p, t));
-    TRY(use_rows(p, p->at->act, op->out, USE_R, t));
+    TRY(use_steps(p, p->at->act, op->out, USE_R, t, s, s + 1));
     TRY(use_steps(p, p->at->dact, op->out, USE_R, t, s, s + 1));
     TRY(use_rows(p, p->at->dact, op->end, USE_R, t));
     return use_own(p, p->at->dunits[t->op], t, s & 1);
@@ -230,15 +234,15 @@ static err uses_split_bwd(struct planner *p, const struct task *t) {
 static err uses_dgather(struct planner *p, const struct task *t) {
     const struct op *op = &p->net->op[t->op];
     TRY(use_panels(p, p->at->dunits[t->op], USE_R, t, t->box.t0 & 1, 0, op_panels(op)));
-    TRY(use_rest(p, t));
-    TRY(use(p, p->at->scratch[t->op], USE_RW, t->box.b0, t->box.b1));
-    return use(p, p->at->saved[t->op], USE_RW, t->box.b0, t->box.b1);
+    TRY(use_kept(p, t));
+    return use_rest(p, t);
 }
 
 /* A member writes some of the steps. */
 static err uses_dx(struct planner *p, const struct task *t) {
     const i64 n = t->box.t1 - t->box.t0;
-    TRY(use_kept(p, t, USE_R));
+    TRY(use_model(p, t, true));
+    TRY(use_kept(p, t));
     TRY(use_rest(p, t));
     return use_steps(p, p->at->dact, p->net->op[t->op].spec.in[0], USE_W, t, t->box.t0 + (i32)(n * t->member / t->members),
                      t->box.t0 + (i32)(n * (t->member + 1) / t->members));
@@ -248,10 +252,9 @@ static err uses_split_dw(struct planner *p, const struct task *t) {
     const struct op *op = &p->net->op[t->op];
     struct plan_range own[2];
     split_weights(op, t->member, t->members, own);
+    TRY(use_kept(p, t));
     TRY(use_inputs(p, op, t->box.b0, t->box.b1));
-    TRY(use_act(p, p->at->act, op->out, USE_R, t->box.b0, t->box.b1));
-    TRY(use(p, p->at->saved[t->op], USE_R, t->box.b0, t->box.b1));
-    TRY(use(p, p->at->scratch[t->op], USE_RW, t->box.b0, t->box.b1));
+    TRY(use_rows(p, p->at->act, op->out, USE_R, t));
     for (i64 g = first_grain(p, t->box.b0); g < last_grain(p, t->box.b1); g++)
         for (i32 i = 0; i < 2; i++) TRY(use(p, p->at->grad0 + (u32)g, USE_SUM, own[i].lo, own[i].hi));
     return 0;

@@ -13,7 +13,7 @@
 #include "step/planner.h"
 
 /* Three cells of 41 units on top of each other: three panels, three layers for a wave. */
-static void stack(i32 T) {
+static void stack_of(i32 T, enum cell_kind cell) {
     net_init(&net);
     i32 x = nets_input(&net, "x", T, 3, false);
     for (i32 k = 0; k < 3; k++) {
@@ -21,11 +21,14 @@ static void stack(i32 T) {
         snprintf(name, sizeof name, "lstm.%d", k);
         struct op_spec c = net_spec("recurrent", name, x);
         c.hidden = 41;
+        c.cell = cell;
         x = net.op[nets_add(&net, &c)].out;
     }
     nets_loss(&net, "loss_mse", nets_dense(&net, "head", x, 2, ACT_NONE), T, 2, false);
     T_OK(net_check(&net));
 }
+
+static void stack(i32 T) { stack_of(T, CELL_LSTM); }
 
 TEST(product_that_does_not_fit_names_its_part_and_the_nearest_that_does) {
     static const struct {
@@ -40,9 +43,6 @@ TEST(product_that_does_not_fit_names_its_part_and_the_nearest_that_does) {
         {"cpu*8", "time:8*unit:2", "time:8: this network has no time slices", "unit:2", 4},
         {"host*2(cpu*3)", "data:3*unit:2", "unit:2: 3 groups of 2 devices with shared memory are needed, the machine has 2",
          "data:3", 4},
-        {"host*4(cpu*1)", "data:2*unit:2", "unit:2: no two devices share memory", "data:2", 4},
-        {"host*4(cpu*3)", "wave:2*unit:4", "unit:4: 4 devices with shared memory are needed, a rank has at most 3",
-         "wave:2*unit:3", 1},
         {"cpu*8", "pipeline:5", "pipeline:5 does not fit: the model has 4 layers with weights", "pipeline:4", 8},
         {"host*2(cpu)", "pipeline:4", "4 devices are needed, the machine has 2", "pipeline:2", 8},
         {"cpu*4", "pipeline:2", "a batch of 1 gives one micro-batch", "auto", 1},
@@ -71,6 +71,27 @@ TEST(product_that_does_not_fit_names_its_part_and_the_nearest_that_does) {
         snprintf(fix, sizeof fix, "--parallel %s", cases[i].fix);
         if (!strstr(err_last()->text, cases[i].what)) fail_msg("%s: the message is %s", cases[i].parallel, err_last()->text);
         if (strcmp(err_last()->fix, fix) != 0) fail_msg("%s: the way out is %s", cases[i].parallel, err_last()->fix);
+    }
+}
+
+/* Where ranks can share the units of a layer, a team may be of several; in other cells a team is of one rank. */
+TEST(team_is_of_several_ranks_only_where_its_layers_can_be_split) {
+    static const struct {
+        const char *machine, *parallel, *what;
+        i32 B;
+    } cases[] = {{"host*4(cpu*1)", "data:2*unit:2", "unit:2: no two devices share memory", 4},
+                 {"host*4(cpu*3)", "unit:2*data:4", "data:4: 8 devices with shared memory are needed, a rank has at most 3", 4}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct plan_request q = request(cases[i].machine, cases[i].B, cases[i].parallel);
+        struct plan *p;
+        stack(40);
+        T_OK(plan_make(&q, &p));
+        assert_string_equal(p->strategy, cases[i].parallel);
+        assert_true(p->exact);
+        plan_free(p);
+        stack_of(40, (enum cell_kind)CELL_AT_minlstm);
+        T_FAILS(plan_make(&q, &p), E401);
+        if (!strstr(err_last()->text, cases[i].what)) fail_msg("%s: the message is %s", cases[i].parallel, err_last()->text);
     }
 }
 
@@ -166,7 +187,8 @@ TEST(product_texts_come_back_the_same) {
     static const struct {
         const char *machine, *parallel;
     } cases[] = {{"cpu*4", "data:2*unit:2"}, {"cpu*4 gflops=0.001", "data:2*wave:2"}, {"cpu*4 gflops=0.001", "wave:2*unit:2"},
-                 {"host*2(cpu*2)", "data:2*unit:2"}, {"cpu*8 gflops=0.001", "unit:2*data:2*wave:2"}};
+                 {"host*2(cpu*2)", "data:2*unit:2"}, {"host*4(cpu)", "data:2*unit:2"}, {"host*4(cpu)", "pipeline:2*unit:2"},
+                 {"host*4(cpu) gflops=0.001", "unit:2*wave:2"}, {"cpu*8 gflops=0.001", "unit:2*data:2*wave:2"}};
     stack(40);
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct str a = {0}, b = {0};
@@ -266,6 +288,7 @@ TEST(forward_plans_take_what_they_can_use) {
 }
 
 T_MAIN(cmocka_unit_test(product_that_does_not_fit_names_its_part_and_the_nearest_that_does),
+       cmocka_unit_test(team_is_of_several_ranks_only_where_its_layers_can_be_split),
        cmocka_unit_test(auto_plans_for_ten_thousand_devices),
        cmocka_unit_test(too_many_micro_batches_name_the_most_that_there_are),
        cmocka_unit_test(stage_that_does_not_fit_is_named_with_what_is_short),

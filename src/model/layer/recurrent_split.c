@@ -43,7 +43,8 @@ static struct cell_args args_of(const struct op *op, const struct run *r, struct
 }
 
 /* Copies panels p0..p1 of rows of a state [B][Hp] to an entry of `units`, or back. */
-static void copy_units(const struct op *op, const struct run *r, struct part q, f32 *state, i32 entry, i32 p0, i32 p1, bool back) {
+static void copy_units(const struct op *op, const struct run *r, struct part q, f32 *state, i32 entry, i32 p0, i32 p1,
+                       bool back) {
     const i32 Hp = panels(op) * LANES;
     for (i32 p = p0; p < p1; p++)
         for (i32 b = q.b0; b < q.b1; b++) {
@@ -88,7 +89,8 @@ static void gather(const struct op *op, const struct run *r, struct part p) {
 }
 
 /* Copies panels p0..p1 of dz of a step to its place in `dunits`, or back; rows without the step have none. */
-static void copy_dz(const struct op *op, const struct run *r, struct part q, const struct cell_args *x, i32 p0, i32 p1, bool back) {
+static void copy_dz(const struct op *op, const struct run *r, struct part q, const struct cell_args *x, i32 p0, i32 p1,
+                    bool back) {
     const i32 n = floats(op);
     for (i32 p = p0; p < p1; p++)
         for (i32 b = q.b0; b < imin(q.b1, cell_live(x, q.t0)); b++) {
