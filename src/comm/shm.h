@@ -104,7 +104,7 @@ void shm_reset_links(struct shm *x);
 
 /* shm_memory.c */
 bool shm_map_new(struct mapping *m, size_t bytes);
-bool shm_map_peer(struct mapping *m, i32 pid, i32 fd, u64 bytes, int rights, int how);
+bool shm_map_peer(struct mapping *m, i32 pid, i32 fd, u64 bytes, int rights);
 void shm_unmap(struct mapping *m);
 void shm_close_peer(struct shm *x, i32 peer); /* unmaps all memory of a peer */
 void *shm_alloc(void *shared, size_t bytes);

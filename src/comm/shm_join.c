@@ -158,7 +158,7 @@ static bool open_regions(struct shm *x, struct comm *c, const struct region_info
         if (k == x->me || strcmp(comm_rank_info(c, k)->host, host) != 0) continue;
         p->pid = card[k].pid;
         if (card[k].fd < 0 || card[k].bytes != card[x->me].bytes) return false;
-        if (!shm_map_peer(&p->region, p->pid, card[k].fd, card[k].bytes, PROT_READ | PROT_WRITE, 0)) return false;
+        if (!shm_map_peer(&p->region, p->pid, card[k].fd, card[k].bytes, PROT_READ | PROT_WRITE)) return false;
         if (((const struct region *)p->region.base)->token != card[k].token) return false;
     }
     return true;

@@ -1,7 +1,8 @@
 /* shm_memory.c - shared memory of the ranks of a host: regions and segments.
  *
  * The memory is anonymous (memfd) and peers open it through /proc/PID/fd. So it needs no space in /dev/shm and disappears with
- * its last process. A peer's segment is mapped when the first message refers to it, and unmapped after its owner has freed it. */
+ * its last process. A peer's segment is mapped when the first message refers to it, and unmapped after its owner has freed it. Pages are
+ * taken when they are first touched: a rank may use a part of a buffer only. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +23,14 @@ bool shm_map_new(struct mapping *m, size_t bytes) {
     return m->base != NULL;
 }
 
-bool shm_map_peer(struct mapping *m, i32 pid, i32 fd, u64 bytes, int rights, int how) {
+bool shm_map_peer(struct mapping *m, i32 pid, i32 fd, u64 bytes, int rights) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
     *m = (struct mapping){.bytes = bytes, .fd = -1};
     /* the fd number may refer to another file by now (shm_find): O_NONBLOCK avoids blocking on a pipe */
     const int at = open(path, (rights & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (at < 0) return false;
-    void *p = lseek(at, 0, SEEK_END) >= (off_t)bytes ? mmap(NULL, bytes, rights, MAP_SHARED | how, at, 0) : MAP_FAILED;
+    void *p = lseek(at, 0, SEEK_END) >= (off_t)bytes ? mmap(NULL, bytes, rights, MAP_SHARED, at, 0) : MAP_FAILED;
     close(at);
     if (p != MAP_FAILED) m->base = p;
     return m->base != NULL;
@@ -68,7 +69,6 @@ void *shm_alloc(void *self, size_t bytes) {
     unmap_freed(x);
     while (k < SHM_SEGMENTS && x->own[k].base) k++;
     if (k == SHM_SEGMENTS || bytes == 0 || !shm_map_new(&x->own[k], bytes)) return NULL;
-    memset(x->own[k].base, 0, bytes); /* touches the pages before the first step */
     b->segment[k].fd = x->own[k].fd;
     b->segment[k].bytes = bytes;
     atomic_store_explicit(&b->segment[k].serial, ++x->serial, memory_order_release);
@@ -121,7 +121,7 @@ static err open_segment(struct shm *x, i32 peer, i32 k, u64 serial) {
     unmap_freed(x);
     shm_unmap(m);
     errno = 0;
-    const bool open = shm_map_peer(m, p->pid, b->segment[k].fd, b->segment[k].bytes, PROT_READ, MAP_POPULATE);
+    const bool open = shm_map_peer(m, p->pid, b->segment[k].fd, b->segment[k].bytes, PROT_READ);
     const int why = open ? 0 : errno;
     const bool gone = why == ENOENT || why == ESRCH || why == EACCES || why == EPERM; /* its region could be opened */
     if (serial_of(p, k) != serial) shm_unmap(m);

@@ -83,7 +83,7 @@ struct exec {
     struct plan_message *message; /* [nmessage] of all ranks (plan_exchange); none if one rank has all devices */
     u32 nmessage;
     struct link *link; /* [nlink] */
-    u32 nlink;
+    u32 nlink, open; /* open: the messages before it are done in this step (exchange.c) */
     struct exec_residuals residuals; /* of all ranks */
     f32 *residual;                   /* of this rank's messages */
     struct round round;     /* what a worker waits for */

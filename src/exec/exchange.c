@@ -17,6 +17,7 @@
 
 /* Polls of the agent per step while workers compute, approximately: with pending sends, and without. */
 enum { LOOKS = 80, FEW_LOOKS = 40 };
+enum { ENOUGH = 256 }; /* messages that cannot start yet, in one poll: those behind them would hardly start */
 enum { MOST_BYTES = 1 << 22 }; /* largest message: a larger one would delay urgent messages behind it */
 _Static_assert(MOST_BYTES <= LINES_MOST * LINE_FLOATS * 4, "lines of a message are counted in 16 bits");
 
@@ -230,8 +231,19 @@ static bool may_ask(const struct exec *x) {
 }
 
 static void begin(struct exec *x) {
+    x->open = 0;
     for (u32 k = 0; k < x->nlink; k++)
         if (!x->link[k].trails) x->link[k].m.started = x->link[k].m.done = false;
+}
+
+/* Messages complete about in the order of the list: those that are done at its begin are not looked at again. */
+static u32 first_open(struct exec *x, enum message_when gathers) {
+    for (; x->open < x->nlink; x->open++) {
+        const struct link *l = &x->link[x->open];
+        const bool ours = gathers == MESSAGE_STEP ? in_this_step(x, l) : l->plan.when == gathers;
+        if (ours && !l->m.done) break;
+    }
+    return x->open;
 }
 
 /* Result of one poll of all messages. */
@@ -250,10 +262,11 @@ static err look_at_all(struct exec *x, enum message_when gathers, struct found *
     TRY(gather_some(x, &f->moved, &f->left, &f->waiting));
     TRY(look_at_round(x, &f->moved, &asked));
     memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
-    for (u32 k = 0; k < x->nlink; k++) {
+    for (u32 k = first_open(x, gathers), still = 0; k < x->nlink && still < ENOUGH; k++) {
         struct link *l = &x->link[k];
         if (gathering ? l->plan.when != gathers : !in_this_step(x, l)) continue;
         if (!l->m.done) TRY(look(x, l, gathering, &f->moved));
+        still += !l->m.done && !l->m.started;
         f->left += !l->m.done;
         if (!l->m.done && l->m.started && !f->waiting) f->waiting = &l->m;
     }
