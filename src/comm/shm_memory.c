@@ -1,8 +1,8 @@
 /* shm_memory.c - shared memory of the ranks of a host: regions and segments.
  *
  * The memory is anonymous (memfd) and peers open it through /proc/PID/fd. So it needs no space in /dev/shm and disappears with
- * its last process. A peer's segment is mapped when the first message refers to it, and unmapped after its owner has freed it. Pages are
- * taken when they are first touched: a rank may use a part of a buffer only. */
+ * its last process. A peer's segment is mapped when the first message refers to it, and unmapped after its owner has freed it.
+ * Pages are taken when they are first touched: a rank may use a part of a buffer only. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -34,6 +34,12 @@ static f64 busy(const struct plan *p, const struct plan_span *span, u32 device) 
     return sum;
 }
 
+static bool has(const struct plan *p, enum task_kind kind) {
+    for (u32 i = 0; i < p->ntask; i++)
+        if (p->task[i].kind == kind) return true;
+    return false;
+}
+
 void plan_draw_text(const struct plan *p, i32 width, struct str *out) {
     struct plan_span *span = mem_alloc((p->ntask + 1) * sizeof *span);
     if (!span) {
@@ -57,7 +63,9 @@ void plan_draw_text(const struct plan *p, i32 width, struct str *out) {
     }
     str_add(out, "P prepare weights  F forward  ");
     if (netplan(p)->train) str_add(out, "Z zero gradients  B backward  M merge  N norm  U update  ");
-    if (netplan(p)->parted.n > 0) str_add(out, "W weight gradient  ");
+    if (has(p, TASK_DW)) str_add(out, "W weight gradient  ");
+    if (has(p, TASK_DX)) str_add(out, "X input gradient  ");
+    if (has(p, TASK_GATHER)) str_add(out, "G gather units  D gather dz  ");
     str_add(out, ". waiting\n");
     mem_free(span);
 }

@@ -28,7 +28,8 @@
  *
  *       (dw lstm.0 b[0,32) part 0/4 @r0.cpu0 uses ...)
  *
- * Members of an op whose units ranks share have " split k/n", and the head " split" after exact; their forward and backward tasks are of one step each:
+ * Members of an op whose units ranks share have " split k/n", and the head " split" after exact; their forward and backward tasks
+ * are of one step each:
  *
  *       (fwd lstm.0 b[0,32) split 0/2 t[3,4) @r0.cpu0 uses ...)
  *       (fwd lstm.0 b[0,32) split 1/2 t[3,4) @r1.cpu0 uses ...)
