@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""measured.py BUILD [--turns N] [--seconds S] [--realtime] [--out FILE] - placements of real nets on two ranks, predicted and measured.
+"""measured.py BUILD [--ranks N] [--turns N] [--seconds S] [--equal] [--threads] [--realtime] [--out FILE] - placements of real nets on
+ranks, predicted and measured.
 
-Ranks are processes under Open MPI, each bound to a core; in half of the cells a program that only counts shares the core of rank 1, and
---rank-shares says so.  Each cell trains by `--place best`, and by placements of whole layers at random, for a few seconds each, in
-turns.  The saving is 1 - step of best / mean step of the random ones.  Writes the section "Measured" of
-bench/results/placement_measured.md.
+Ranks are processes under Open MPI, each bound to a core, or with --threads threads of one process.  In half of the cells rank 1 takes
+twice as long for its computations (STRETTO_FAULT=1:0:slow(2)), and --rank-shares says so.  Each cell trains by `--place best`, and by
+placements of whole layers at random, for a few seconds each, in turns.  The saving is 1 - step of best / mean step of the random
+ones.  Writes bench/results/placement_measured.md.
 """
 import argparse
 import datetime
@@ -24,9 +25,12 @@ RANDOM = ("random-layer:1", "random-layer:2", "random-layer:3")
 TOOK = re.compile(r"a step of \d+ samples was predicted to take ([\d.]+) ms and took ([\d.]+) ms")
 
 
-def mpirun():
-    words = ["mpirun", "-n", "2", "--bind-to", "core"]
-    return words + (["--allow-run-as-root"] if os.geteuid() == 0 else [])
+def launcher(args):
+    """(words before the program, words after `train`)."""
+    if args.threads:
+        return [], ["--ranks", args.ranks]
+    words = ["mpirun", "-n", args.ranks, "--bind-to", "core"]
+    return words + (["--allow-run-as-root"] if os.geteuid() == 0 else []), []
 
 
 def front(args):
@@ -36,20 +40,15 @@ def front(args):
 def step(args, cell, method, folder):
     """(predicted ms, measured ms) of a training by a method."""
     layers, hidden, slow = cell
-    words = [*mpirun(), *front(args), args.program, "train", folder / "data.csv", "--target", "y", "--layers", layers, "--hidden", hidden, "--batch", 64,
-             "--context", 96, "--segment", 4, "--horizon", 4, "--threads", 1, "--parallel", "pipeline:2", "--place", method, "--steps", 1000000,
+    before, after = launcher(args)
+    words = [*before, *front(args), args.program, "train", *after, folder / "data.csv", "--target", "y", "--layers", layers, "--hidden", hidden, "--batch", 64,
+             "--context", 96, "--segment", 4, "--horizon", 4, "--threads", 1, "--parallel", "pipeline:%d" % args.ranks, "--place", method, "--steps", 1000000,
              "--patience", 0, "--validate-every", 1000000, "--time-limit", args.seconds, "--no-guard", "--members", 1, "--verbose",
              "--balance", "off", "-o", folder / "model"]
     if slow:
-        words += ["--rank-shares", "1,0.5"]
-    hog = subprocess.Popen(["taskset", "-c", "1", sys.executable, "-c", "while True: pass"]) if slow else None
-    try:
-        done = subprocess.run([str(w) for w in words], capture_output=True, text=True,
-                              env=dict(os.environ, STRETTO_WISDOM=str(folder / "wisdom")))
-    finally:
-        if hog:
-            hog.kill()
-            hog.wait()
+        words += ["--rank-shares", ",".join("0.5" if k == 1 else "1" for k in range(args.ranks))]
+    env = dict(os.environ, STRETTO_WISDOM=str(folder / "wisdom"), **({"STRETTO_FAULT": "1:0:slow(2)"} if slow else {}))
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, env=env)
     found = TOOK.search(done.stderr)
     if not found:
         sys.exit("%s\n%s" % (" ".join(map(str, words)), done.stderr))
@@ -79,17 +78,18 @@ def page(args, got):
         near[slow] += sum(0.9 <= r <= 1.1 for r in ratios)
         plans += len(ratios)
         table.append("| %d | %d | %s | %.2f | %.2f | %s | %.0f %% | %s |" % (
-            layers, hidden, "half of its core" if slow else "a core", *best, ", ".join("%.2f" % m for _, m in random),
+            layers, hidden, "half its speed" if slow else "its core", *best, ", ".join("%.2f" % m for _, m in random),
             100 * savings[slow][-1], ", ".join("%.2f" % r for r in ratios)))
     every = savings[False] + savings[True]
     return "\n".join([
-        "# Placement on two ranks, measured", "",
-        "Made by `make bench-placement-measured`: %s, %s, %d cores, load %.1f; LSTM of 24 steps, batch 64, two processes under Open MPI, a "
+        "# Placement on %d ranks, measured" % args.ranks, "",
+        "Made by `make bench-placement-measured`: %s, %s, %d cores, load %.1f; LSTM of 24 steps, batch 64, %s, a "
         "thread each, bound to a core; medians of %d turns of %d s%s." % (
-            datetime.date.today(), cpu, os.cpu_count(), os.getloadavg()[0], args.turns, args.seconds,
+            datetime.date.today(), cpu, os.cpu_count(), os.getloadavg()[0],
+            "%d ranks as threads" % args.ranks if args.threads else "%d processes under Open MPI" % args.ranks, args.turns, args.seconds,
             ", before other programs (SCHED_RR)" if args.realtime else ""), "",
         "Random placements put each layer on a rank at random (`random-layer:1` to `:3`); the saving is against their mean step. Predicted / "
-        "measured: of best, then of the random ones. Rank 1 has half of its core where another program counts on it.", "",
+        "measured: of best, then of the random ones. A slowed rank 1 takes twice as long for its computations.", "",
         "| layers | hidden | rank 1 has | best, predicted ms | best, measured ms | random-layer, measured ms | saving | predicted / measured |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |", *table, "",
         "Mean saving %.1f %% over %d cells (bar: 34 %% over 12): %s with equal ranks, %s with one slowed. Predictions within 10 %% "
@@ -101,14 +101,16 @@ def page(args, got):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--threads", action="store_true", help="ranks are threads of one process")
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--equal", action="store_true", help="only cells in which both ranks have a core")
     parser.add_argument("--realtime", action="store_true", help="run before other programs (SCHED_RR)")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results/placement_measured.md")
     args = parser.parse_args()
-    if not shutil.which("mpirun") or not shutil.which("taskset"):
-        sys.exit("skipped: mpirun and taskset are needed")
+    if not args.threads and not shutil.which("mpirun"):
+        sys.exit("skipped: mpirun is needed, or --threads")
     args.cells = [c for c in CELLS if not (args.equal and c[2])]
     args.program = args.build.resolve() / "cli/stretto"
     with tempfile.TemporaryDirectory() as name:

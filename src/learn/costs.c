@@ -41,14 +41,16 @@ static void line_key(const struct resources *r, struct tune_seconds *line) {
     static const char *const mode[] = {"", ":F", ":A", ":N", ":S"}; /* enum cell_how, where --kernel names one */
     *line = (struct tune_seconds){.threads = r->machine->ndevice, .fresh = true};
     snprintf(line->cpu, sizeof line->cpu, "%s", r->wisdom->cpu);
-    const i32 ranks = comm_local_size(r->comm); /* the others wait while rank 0 measures */
+    const i32 ranks = comm_local_size(r->comm);
     snprintf(line->table, sizeof line->table, "%.12s%s", r->kern->name, mode[r->how]);
     if (ranks > 1) snprintf(line->table + strlen(line->table), sizeof line->table - strlen(line->table), "*%d", ranks);
 }
 
 /* Is it the work of an op of the net, or of no op (costs_key)? */
 static bool concerns(const struct net *n, i32 grain, const struct cost *c) {
-    if (c->kind != TASK_FWD && c->kind != TASK_BWD && c->kind != TASK_PREP && c->kind != TASK_DW) return true;
+    if (c->kind != TASK_FWD && c->kind != TASK_BWD && c->kind != TASK_PREP && c->kind != TASK_DW &&
+        c->kind != TASK_DX)
+        return true;
     for (i32 l = 0; l < n->nop; l++)
         if (costs_shape(n, l, grain) == c->shape) return true;
     return false;
@@ -172,7 +174,7 @@ static err learn_plan(struct measure *m, struct plan *p, struct pool *pool, bool
     err e = probe_plan(&m->probe, p, pool, &got);
     const bool learns = e >= 0 && !(busy && got.disturbed); /* without busy costs, those of a worker alone hold */
     if (learns) e = costs_learn(m->to, p, m->probe.net, got.seconds, busy);
-    if (learns && e >= 0 && whole) e = learn_waits(m, p, &got);
+    if (learns && e >= 0 && whole && comm_rank(m->r->comm) == 0) e = learn_waits(m, p, &got);
     mem_free(got.seconds);
     return e;
 }
@@ -197,10 +199,40 @@ static err measure_all(struct measure *m) {
     TRY(measure_plan(m, "data", 1, false));
     for (i32 k = 2, plans = 1; k < 2 * grains && plans < PLANS; k *= 2, plans++)
         TRY(measure_plan(m, "data", imin(plans == PLANS - 1 ? grains : k, grains), false));
-    if (n < 2) return 0;
+    if (n < 2 || comm_local_size(m->r->comm) > 1) return 0; /* then all ranks are busy together */
     TRY(measure_plan(m, "data", imin(n, grains), true));
     TRY(measure_plan(m, "unit", n, true));
     return measure_plan(m, "wave", n, true);
+}
+
+/* ------------------------------------------------------------------ all ranks together -------------------------------------- */
+
+/* Rank 0 learns from a plan that every rank runs for itself at the same time, if it lacks the costs; collective. */
+static err crowd_plan(struct measure *m, const char *cut, i32 devices) {
+    struct plan *p = NULL;
+    const bool first = comm_rank(m->r->comm) == 0;
+    u8 go = 0;
+    TRY(plan_for(m, cut, devices, &p));
+    if (first) go = p && lacks(m, p, true);
+    err e = comm_broadcast_slow(m->r->comm, "whether costs are measured", &go, sizeof go);
+    if (e >= 0 && go && p) e = learn_plan(m, p, m->r->pool, true);
+    if (e == -E601) err_clear();
+    plan_free(p);
+    return e == -E601 ? 0 : e;
+}
+
+/* What is busy where ranks share a host: every rank with the same plans, since cores share memory and power. */
+static err crowd(struct measure *m) {
+    const i32 n = m->r->machine->ndevice, grains = ceil_div(m->probe.B, plan_grain(m->probe.B, m->r->grains));
+    if (n > 1) {
+        TRY(crowd_plan(m, "data", imin(n, grains)));
+        TRY(crowd_plan(m, "unit", n));
+        return crowd_plan(m, "wave", n);
+    }
+    TRY(crowd_plan(m, "data", 1));
+    for (i32 k = 2, plans = 1; k < 2 * grains && plans < PLANS; k *= 2, plans++)
+        TRY(crowd_plan(m, "data", imin(plans == PLANS - 1 ? grains : k, grains)));
+    return 0;
 }
 
 /* ------------------------------------------------------------------ the whole ----------------------------------------------- */
@@ -240,15 +272,12 @@ static err two_rounds(struct measure *m) {
     return e;
 }
 
-static err measure(struct measure *m, f64 most) {
-    bool yes = false;
-    const i32 from = m->to->n;
-    NEW(m->machine, 1);
-    TRY(worth(m, most, &yes));
-    if (!yes) return 0;
+/* By rank 0 alone.  *yes: it was worth it. */
+static err measure(struct measure *m, f64 most, bool *yes) {
+    TRY(worth(m, most, yes));
+    if (!*yes) return 0;
     TRY(pool_new(1, &m->one));
-    TRY(two_rounds(m));
-    return m->to->n > from ? to_wisdom(m->r, m->to, from) : 0;
+    return two_rounds(m);
 }
 
 static err put_link(const struct resources *r, struct costs *to) {
@@ -264,15 +293,29 @@ static err share(const struct resources *r, struct costs *c) {
     return c->n > 0 ? put_link(r, c) : 0;
 }
 
+/* What rank 0 lacks is measured if it is worth it, first by rank 0, then by the ranks of its host together. */
+static err measure_here(struct measure *m, f64 most) {
+    const struct resources *r = m->r;
+    const bool first = comm_rank(r->comm) == 0;
+    const i32 from = m->to->n;
+    bool yes = false;
+    u8 all = 0;
+    NEW(m->machine, 1);
+    if (first && most > 0 && r->wisdom && !r->wisdom->off) TRY(measure(m, most, &yes));
+    all = yes && comm_local_size(r->comm) > 1;
+    if (comm_size(r->comm) > 1) TRY(comm_broadcast_slow(r->comm, "whether ranks measure costs", &all, sizeof all));
+    if (all) TRY(crowd(m));
+    return first && m->to->n > from ? to_wisdom(r, m->to, from) : 0;
+}
+
 err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, f64 most, struct costs *out) {
     struct measure m = {.r = r, .to = out, .probe = {.net = net, .kern = r->kern, .optim = optim, .B = B, .most = MOST_S}};
     err e = 0;
     out->n = 0;
     if (net_sliced(net)) return 0;
-    if (r->wisdom && !r->wisdom->off) {
-        e = from_wisdom(net, r, plan_grain(B, r->grains), out);
-        if (e >= 0 && most > 0) e = measure(&m, most);
-    }
+    if (comm_rank(r->comm) == 0 && r->wisdom && !r->wisdom->off) e = from_wisdom(net, r, plan_grain(B, r->grains), out);
+    out->ranks = comm_local_size(r->comm);
+    if (e >= 0) e = measure_here(&m, most);
     pool_free(m.one);
     mem_free(m.machine);
     TRY(e);

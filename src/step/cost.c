@@ -281,11 +281,12 @@ static i32 workers_of(const struct machine *m, i32 rank) {
     return n;
 }
 
-/* Share of the other workers of a host that have work. */
-static f64 load_of(const struct plan *p, const struct machine *m) {
-    const i32 all = workers_of(m, 0);
-    i32 used = 0;
-    for (i32 d = 0; d < p->ndevice; d++) used += p->place[d].rank == 0;
+/* Share of the other workers of rank 0's host that have work. */
+static f64 load_of(const struct plan *p, const struct machine *m, const struct costs *c) {
+    const i32 ranks = c ? imax(1, c->ranks) : 1;
+    i32 used = 0, all = 0;
+    for (i32 d = 0; d < p->ndevice; d++) used += p->place[d].rank < ranks;
+    for (i32 d = 0; d < m->ndevice; d++) all += m->device[d].rank < ranks;
     return all < 2 ? 0 : (f64)imax(0, used - 1) / (all - 1);
 }
 
@@ -324,7 +325,7 @@ static void set_waits(struct plan *p, const struct machine *m, const struct cost
 }
 
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m, const struct costs *costs) {
-    const f64 load = load_of(p, m), gap = known_or(costs, COST_TASK, workers_of(m, 0), TASK_S);
+    const f64 load = load_of(p, m, costs), gap = known_or(costs, COST_TASK, workers_of(m, 0), TASK_S);
     p->exchange_bytes = 0;
     set_waits(p, m, costs);
     for (u32 i = 0; i < p->ntask; i++) {

@@ -33,6 +33,7 @@ struct cost {
 };
 struct costs {
     i32 n;
+    i32 ranks; /* that share the host of rank 0, and were busy too when busy costs were measured; 0 or 1 = it is alone */
     struct cost at[COSTS_MAX];
 };
 
