@@ -142,15 +142,21 @@ static err learn_key(struct costs *c, const struct plan *p, const struct cost *k
     return sum > 0 ? costs_put(c, found) : 0;
 }
 
+/* A task that tells nothing of others of its kind: of a chain, a copy of a split op's panels, a backward pass without the weight
+ * gradient, which is made in parts. */
+static bool is_special(const struct plan *p, const struct net *n, const struct task *t) {
+    if (t->kind == TASK_GATHER || t->kind == TASK_DGATHER) return true;
+    if (t->kind == TASK_BWD && netplan(p)->parted.n > 0 && netplan(p)->parted.op == t->op) return true;
+    return task_walks(t) && op_is_chain(&n->op[t->op]);
+}
+
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const f64 *seconds, bool busy) {
     struct cost *key;
     err e = 0;
     NEW(key, p->ntask + 1);
     for (u32 i = 0; i < p->ntask; i++) key[i] = costs_key(p, n, &p->task[i]);
     for (u32 i = 0; i < p->ntask && e >= 0; i++)
-        if (p->task[i].kind != TASK_GATHER && p->task[i].kind != TASK_DGATHER &&
-            (!task_walks(&p->task[i]) || !op_is_chain(&n->op[p->task[i].op])))
-            e = learn_key(c, p, key, i, seconds, busy);
+        if (!is_special(p, n, &p->task[i])) e = learn_key(c, p, key, i, seconds, busy);
     mem_free(key);
     return e;
 }

@@ -53,7 +53,7 @@ f64 costs_get(const struct costs *c, const struct cost *like);
 struct cost costs_key(const struct plan *p, const struct net *n, const struct task *t);
 f64 costs_amount(const struct task *t);
 
-/* Adds the costs of the tasks of a plan that are no chain.  seconds [ntask]: 0 = not measured.  Tasks that ran as one (exec.h,
+/* Adds the costs of the tasks of a plan, of chains and of a backward pass whose weight gradient is made in parts excepted.  seconds [ntask]: 0 = not measured.  Tasks that ran as one (exec.h,
  * `blocks`) hold their seconds in the first. */
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const f64 *seconds, bool busy);
 
