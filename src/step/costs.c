@@ -126,12 +126,21 @@ static f64 team_seconds(const struct plan *p, u32 first, const f64 *seconds) {
     return most;
 }
 
+/* A task that tells nothing of others of its kind: of another rank, which measures for itself; of a chain; a copy of a split op's
+ * panels; a backward pass without the weight gradient, which is made in parts. */
+static bool is_special(const struct plan *p, const struct net *n, const struct task *t) {
+    if (p->place[t->device].rank > 0 || t->kind == TASK_GATHER || t->kind == TASK_DGATHER) return true;
+    if (t->kind == TASK_BWD && netplan(p)->parted.n > 0 && netplan(p)->parted.op == t->op) return true;
+    return task_walks(t) && op_is_chain(&n->op[t->op]);
+}
+
 /* Sums the tasks of one key: merges that were done together are seen as one. */
-static err learn_key(struct costs *c, const struct plan *p, const struct cost *key, u32 first, const f64 *seconds, bool busy) {
+static err learn_key(struct costs *c, const struct plan *p, const struct net *n, const struct cost *key,
+                     u32 first, const f64 *seconds, bool busy) {
     struct cost found = key[first];
     f64 sum = 0, all = 0;
     for (u32 i = 0; i < p->ntask; i++) {
-        if (!same_work(&key[i], &found) || key[i].size != found.size) continue;
+        if (!same_work(&key[i], &found) || key[i].size != found.size || is_special(p, n, &p->task[i])) continue;
         if (i < first) return 0; /* an earlier task has the key */
         if (p->task[i].member > 0) continue;
         sum += team_seconds(p, i, seconds);
@@ -142,21 +151,13 @@ static err learn_key(struct costs *c, const struct plan *p, const struct cost *k
     return sum > 0 ? costs_put(c, found) : 0;
 }
 
-/* A task that tells nothing of others of its kind: of a chain, a copy of a split op's panels, a backward pass without the weight
- * gradient, which is made in parts. */
-static bool is_special(const struct plan *p, const struct net *n, const struct task *t) {
-    if (t->kind == TASK_GATHER || t->kind == TASK_DGATHER) return true;
-    if (t->kind == TASK_BWD && netplan(p)->parted.n > 0 && netplan(p)->parted.op == t->op) return true;
-    return task_walks(t) && op_is_chain(&n->op[t->op]);
-}
-
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const f64 *seconds, bool busy) {
     struct cost *key;
     err e = 0;
     NEW(key, p->ntask + 1);
     for (u32 i = 0; i < p->ntask; i++) key[i] = costs_key(p, n, &p->task[i]);
     for (u32 i = 0; i < p->ntask && e >= 0; i++)
-        if (!is_special(p, n, &p->task[i])) e = learn_key(c, p, key, i, seconds, busy);
+        if (!is_special(p, n, &p->task[i])) e = learn_key(c, p, n, key, i, seconds, busy);
     mem_free(key);
     return e;
 }

@@ -53,8 +53,8 @@ f64 costs_get(const struct costs *c, const struct cost *like);
 struct cost costs_key(const struct plan *p, const struct net *n, const struct task *t);
 f64 costs_amount(const struct task *t);
 
-/* Adds the costs of the tasks of a plan, of chains and of a backward pass whose weight gradient is made in parts excepted.  seconds [ntask]: 0 = not measured.  Tasks that ran as one (exec.h,
- * `blocks`) hold their seconds in the first. */
+/* Adds the costs of the tasks of a plan that rank 0 ran; not of chains, nor of a backward pass whose weight gradient is made in
+ * parts.  seconds [ntask]: 0 = not measured.  Tasks that ran as one (exec.h, `blocks`) hold their seconds in the first. */
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const f64 *seconds, bool busy);
 
 /* Share of the op's forward or backward pass over the task's rows that the task computes: 1, less for a chunk of the steps and

@@ -113,19 +113,20 @@ TEST(a_member_has_its_share) {
     plan_free(p);
 }
 
-/* A rank that has half of its processor takes twice as long for what took a second alone. */
+/* A rank that has half of its processor takes twice as long as rank 0, from which the costs are: a second a row. */
 TEST(a_device_with_half_a_core_takes_twice_as_long) {
     toy_net(&net);
     costs.n = 0;
     struct plan *p = planned(4, "host*2(cpu) shares=1,0.5", "data:2", NULL);
     f64 *seconds = mem_alloc(p->ntask * sizeof *seconds), cost[2] = {0};
     assert_non_null(seconds);
-    for (u32 i = 0; i < p->ntask; i++) seconds[i] = 1;
+    for (u32 i = 0; i < p->ntask; i++) /* what is said of rank 1 is not read */
+        seconds[i] = p->task[i].device == 0 ? p->task[i].box.b1 - p->task[i].box.b0 : 100;
     T_OK(costs_learn(&costs, p, &net, seconds, false));
     plan_cost(p, &net, &machine, &costs);
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
-        if (t->kind == TASK_FWD && t->op == 0) cost[t->device] = (f64)t->cost;
+        if (t->kind == TASK_FWD && t->op == 0) cost[t->device] = (f64)t->cost / (t->box.b1 - t->box.b0);
     }
     assert_true(fabs(cost[0] - 1) < 1e-3 && fabs(cost[1] - 2) < 1e-3);
     mem_free(seconds);
