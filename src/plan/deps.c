@@ -13,18 +13,32 @@
 #include "base/mem.h"
 #include "plan/plan.h"
 
-enum { NOTHING = 0xffffffffu };
+enum { NOTHING = 0xffffffffu, CELLS = 64, LARGE = 4096 };
 
-/* The uses of each buffer as a list from last to first, and those that write as another: a read needs those alone. */
+/* A use in a list, and what comes before it there. */
+struct node {
+    u32 use, before, before_write;
+};
+
+/* The uses of each cell of a buffer, a part of its extent, as a list from last to first, and those that write as another: a read
+ * needs those alone.  A large plan has many cells: uses of other rows or elements are not looked at. */
 struct history {
-    u32 *last, *last_write;     /* [nbuf] use */
-    u32 *before, *before_write; /* [nuse] use of the same buffer before this one, and the last one that writes */
+    u32 cells;
+    u32 *last, *last_write; /* [nbuf][cells] node */
+    struct node *node;
     u32 *task_of; /* [nuse] */
     u32 *seen;    /* [ntask] 1 + the task that has an edge to it already */
     u32 *dep;
-    u32 ndep;
-    i64 cap;
+    u32 nnode, ndep;
+    i64 capnode, cap;
 };
+
+/* The cells [*first, *end) of a use, as numbers of lists. */
+static void cells_of(const struct history *h, const struct plan *p, const struct use *u, u32 *first, u32 *end) {
+    const i64 width = lmax(1, (p->buf[u->buf].extent + h->cells - 1) / h->cells), last = h->cells - 1;
+    *first = u->buf * h->cells + (u32)lmin(last, u->lo / width);
+    *end = u->buf * h->cells + (u32)lmin(last, (u->hi - 1) / width) + 1;
+}
 
 /* v is of everything that u is of. */
 static bool covers(const struct use *v, const struct use *u) {
@@ -40,36 +54,50 @@ static err edge(struct history *h, u32 to, u32 from) {
     return 0;
 }
 
-static err look_back(struct history *h, const struct plan *p, u32 task, const struct use *u) {
+static err look_back(struct history *h, const struct plan *p, u32 task, const struct use *u, u32 cell) {
     u32 team = plan_team_first(p, task), hidden = 0; /* tasks below `hidden` are */
     const bool writes = use_writes(u);
-    const u32 *before = writes ? h->before : h->before_write;
-    for (u32 k = writes ? h->last[u->buf] : h->last_write[u->buf]; k != NOTHING; k = before[k]) {
-        const struct use *v = &p->use[k];
-        if (h->task_of[k] < hidden) return 0;
-        if (h->task_of[k] >= team || !use_meets(u, v)) continue;
-        TRY(edge(h, task, h->task_of[k]));
-        if (use_writes(v) && covers(v, u)) hidden = plan_team_first(p, h->task_of[k]);
+    for (u32 k = writes ? h->last[cell] : h->last_write[cell]; k != NOTHING;
+         k = writes ? h->node[k].before : h->node[k].before_write) {
+        const u32 of = h->node[k].use;
+        const struct use *v = &p->use[of];
+        if (h->task_of[of] < hidden) return 0;
+        if (h->task_of[of] >= team || !use_meets(u, v)) continue;
+        TRY(edge(h, task, h->task_of[of]));
+        if (use_writes(v) && covers(v, u)) hidden = plan_team_first(p, h->task_of[of]);
+    }
+    return 0;
+}
+
+static err remember(struct history *h, const struct plan *p, u32 use, u32 cell) {
+    GROW(h->node, h->nnode, h->capnode);
+    h->node[h->nnode] = (struct node){use, h->last[cell], h->last_write[cell]};
+    h->last[cell] = h->nnode;
+    if (use_writes(&p->use[use])) h->last_write[cell] = h->nnode;
+    h->nnode++;
+    return 0;
+}
+
+static err derive_task(struct plan *p, struct history *h, u32 t) {
+    struct task *task = &p->task[t];
+    u32 first, end;
+    task->dep0 = h->ndep;
+    for (u32 k = task->use0; k < task->use0 + task->nuse; k++) {
+        cells_of(h, p, &p->use[k], &first, &end);
+        for (u32 c = first; c < end; c++) TRY(look_back(h, p, t, &p->use[k], c));
+    }
+    task->ndep = h->ndep - task->dep0;
+    for (u32 k = task->use0; k < task->use0 + task->nuse; k++) {
+        h->task_of[k] = t;
+        cells_of(h, p, &p->use[k], &first, &end);
+        for (u32 c = first; c < end; c++) TRY(remember(h, p, k, c));
     }
     return 0;
 }
 
 static err derive(struct plan *p, struct history *h) {
-    for (u32 i = 0; i < p->nbuf; i++) h->last[i] = h->last_write[i] = NOTHING;
-    for (u32 t = 0; t < p->ntask; t++) {
-        struct task *task = &p->task[t];
-        task->dep0 = h->ndep;
-        for (u32 k = task->use0; k < task->use0 + task->nuse; k++) TRY(look_back(h, p, t, &p->use[k]));
-        task->ndep = h->ndep - task->dep0;
-        for (u32 k = task->use0; k < task->use0 + task->nuse; k++) {
-            const u32 buf = p->use[k].buf;
-            h->before[k] = h->last[buf];
-            h->before_write[k] = h->last_write[buf];
-            h->last[buf] = k;
-            if (use_writes(&p->use[k])) h->last_write[buf] = k;
-            h->task_of[k] = t;
-        }
-    }
+    for (u32 i = 0; i < p->nbuf * h->cells; i++) h->last[i] = h->last_write[i] = NOTHING;
+    for (u32 t = 0; t < p->ntask; t++) TRY(derive_task(p, h, t));
     ARENA_NEW(&p->arena, p->dep, h->ndep + 1);
     if (h->ndep) memcpy(p->dep, h->dep, h->ndep * sizeof *p->dep);
     p->ndep = h->ndep;
@@ -77,15 +105,14 @@ static err derive(struct plan *p, struct history *h) {
 }
 
 err plan_deps(struct plan *p) {
-    struct history h = {0};
+    struct history h = {.cells = p->ntask > LARGE ? CELLS : 1};
     struct arena a = {0};
-    h.last = arena_new(&a, (p->nbuf + 1) * sizeof *h.last);
-    h.last_write = arena_new(&a, (p->nbuf + 1) * sizeof *h.last_write);
-    h.before = arena_new(&a, (p->nuse + 1) * sizeof *h.before);
-    h.before_write = arena_new(&a, (p->nuse + 1) * sizeof *h.before_write);
+    h.last = arena_new(&a, (p->nbuf * h.cells + 1) * sizeof *h.last);
+    h.last_write = arena_new(&a, (p->nbuf * h.cells + 1) * sizeof *h.last_write);
     h.task_of = arena_new(&a, (p->nuse + 1) * sizeof *h.task_of);
     h.seen = arena_new(&a, (p->ntask + 1) * sizeof *h.seen);
-    err e = h.last && h.last_write && h.before && h.before_write && h.task_of && h.seen ? derive(p, &h) : -E601;
+    err e = h.last && h.last_write && h.task_of && h.seen ? derive(p, &h) : -E601;
+    mem_free(h.node);
     mem_free(h.dep);
     arena_free(&a);
     return e;

@@ -310,8 +310,10 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     if (p->ndevice < t.all) return planner_why(p, "%d of %lld devices are in complete groups", p->ndevice, (long long)t.all);
     cut_boxes(p);
     p->split = splits(p);
-    if (p->split && p->q->place)
+    if (p->split && p->q->place) {
+        snprintf(p->fix, sizeof p->fix, "--parallel pipeline   or   no --place");
         return planner_why(p, "--place puts layers on devices, and in this product ranks share the units of a layer");
+    }
     for (i32 i = 0; i < cuts->n && crosses_ranks(p); i++)
         if (cuts->cut[i].s->stages && p->product.cut[i].n > 1) cuts->cut[i].s->stages(p);
     share_theta(p);
