@@ -101,6 +101,15 @@ class Heal(Launched):
         self.assertEqual(stray, [], what)
         return err
 
+    def test_a_rank_that_has_some_of_the_units_may_die(self):
+        """The three panels of each layer go on as three on two ranks."""
+        wide = [*TRAIN, "--members", "1", "--layers", "2", "--hidden", "40"]
+        self.whole(AIR, wide)
+        for rank in (0, 2):
+            child = self.begin(3, *wide, "--parallel", "unit")
+            self.kill(child, rank, step=60)
+            self.well(child, "rank %d died of three that share units" % rank)
+
     def test_a_stage_of_a_pipeline_may_die(self):
         """The layers of three stages go on as two."""
         deep = [*TRAIN, "--members", "1", "--layers", "3", "--hidden", "24"]
