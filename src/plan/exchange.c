@@ -99,42 +99,64 @@ static bool in_set(const u64 *set, i32 rank) { return set[rank / 64] >> (rank % 
 static void put_in(u64 *set, i32 rank) { set[rank / 64] |= (u64)1 << (rank % 64); }
 static i32 words_of(const struct plan *p) { return p->nrank / 64 + 1; }
 
-static bool writes_of(const struct plan *p, const struct task *t, const struct use *u) {
-    for (u32 k = t->use0; k < t->use0 + t->nuse; k++)
-        if (p->use[k].buf == u->buf && use_writes(&p->use[k]) && use_meets(&p->use[k], u)) return true;
-    return false;
+/* The uses of each buffer, in order. */
+struct uses_of {
+    u32 *first; /* [nbuf + 1] in `use` */
+    u32 *use;   /* [nuse] */
+    u32 *task;  /* [nuse] of a use */
+};
+
+static err sort_uses(const struct plan *p, struct arena *a, struct uses_of *out) {
+    u32 *at;
+    ARENA_NEW(a, out->first, p->nbuf + 2);
+    ARENA_NEW(a, out->use, p->nuse + 1);
+    ARENA_NEW(a, out->task, p->nuse + 1);
+    ARENA_NEW(a, at, p->nbuf + 1);
+    for (u32 k = 0; k < p->nuse; k++) out->first[p->use[k].buf + 1]++;
+    for (u32 b = 0; b < p->nbuf; b++) out->first[b + 1] += out->first[b];
+    for (u32 b = 0; b < p->nbuf; b++) at[b] = out->first[b];
+    for (u32 i = 0; i < p->ntask; i++)
+        for (u32 k = p->task[i].use0; k < p->task[i].use0 + p->task[i].nuse; k++) {
+            out->task[k] = i;
+            out->use[at[p->use[k].buf]++] = k;
+        }
+    return 0;
 }
 
 /* Ranks with a task of their own that uses what task t writes. */
-static void find_users(const struct plan *p, const struct task *t, u64 *set) {
-    for (u32 i = 0; i < p->ntask; i++) {
-        const struct task *v = &p->task[i];
-        const i32 rank = p->place[v->device].rank;
-        if (v->everywhere || in_set(set, rank)) continue;
-        for (u32 k = v->use0; k < v->use0 + v->nuse; k++)
-            if (writes_of(p, t, &p->use[k])) put_in(set, rank);
+static void find_users(const struct plan *p, const struct uses_of *of, const struct task *t, u64 *set) {
+    for (u32 w = t->use0; w < t->use0 + t->nuse; w++) {
+        const struct use *u = &p->use[w];
+        for (u32 i = of->first[u->buf]; use_writes(u) && i < of->first[u->buf + 1]; i++) {
+            const struct task *v = &p->task[of->task[of->use[i]]];
+            if (!v->everywhere && use_meets(&p->use[of->use[i]], u)) put_in(set, p->place[v->device].rank);
+        }
     }
 }
 
 /* The set of ranks of each task. */
 static err find_runs(const struct plan *p, u64 **out) {
+    struct arena a = {0};
+    struct uses_of of;
     NEW(*out, (i64)words_of(p) * (p->ntask + 1));
-    for (u32 i = 0; i < p->ntask; i++) {
+    const err e = sort_uses(p, &a, &of);
+    for (u32 i = 0; i < p->ntask && e >= 0; i++) {
         u64 *set = *out + (size_t)i * (size_t)words_of(p);
         for (i32 r = 0; r < p->nrank && p->task[i].everywhere == RUN_EVERYWHERE; r++) put_in(set, r);
         if (p->task[i].everywhere == RUN_ONCE) put_in(set, rank_of(p, (i32)i));
-        if (p->task[i].everywhere == RUN_AT_USERS) find_users(p, &p->task[i], set);
+        if (p->task[i].everywhere == RUN_AT_USERS) find_users(p, &of, &p->task[i], set);
     }
-    return 0;
+    arena_free(&a);
+    return e;
 }
 
 err plan_runs(const struct plan *p, i32 rank, struct arena *a, bool **out) {
-    u64 *runs;
+    u64 *runs = NULL;
     ARENA_NEW(a, *out, p->ntask + 1);
-    TRY(find_runs(p, &runs));
-    for (u32 i = 0; i < p->ntask; i++) (*out)[i] = in_set(runs + (size_t)i * (size_t)words_of(p), rank);
+    const err e = find_runs(p, &runs);
+    for (u32 i = 0; i < p->ntask && e >= 0; i++) (*out)[i] = in_set(runs + (size_t)i * (size_t)words_of(p), rank);
     mem_free(runs);
-    return 0;
+    return e;
 }
 
 static err send(struct ledger *l, i32 piece, i32 rank, enum message_when when) {

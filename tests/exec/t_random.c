@@ -98,6 +98,8 @@ static void draw_rest(struct draw *d, const char *parallel, struct rig *r) {
     if (strstr(parallel, "pipeline") && chance(d, 3)) r->place = methods[pick(d, COUNT(methods))];
 }
 
+static i32 nsplit; /* plans so far in which ranks share the units of a layer */
+
 /* Does the planner make this plan?  What it refuses, it refuses with E401. */
 static bool applies(const struct rig *r) {
     struct machine m;
@@ -111,6 +113,9 @@ static bool applies(const struct rig *r) {
     q.grains = r->grains;
     const err e = plan_make(&q, &p);
     if (e < 0 && e != -E401) fail_msg("%s: %s", r->parallel, err_last()->text);
+    bool split = false;
+    for (u32 i = 0; p && i < p->ntask; i++) split = split || p->task[i].split;
+    nsplit += split;
     plan_free(p);
     return e >= 0;
 }
@@ -154,7 +159,9 @@ TEST(random_products_have_the_bits_of_serial) {
         return;
     }
     for (; ran < want; number++) ran += one(number);
-    print_message("%d products had the bits of serial, %u did not apply\n", ran, number - (u32)ran);
+    print_message("%d products had the bits of serial, in %d ranks share units; %u did not apply\n", ran, nsplit,
+                  number - (u32)ran);
+    assert_true(nsplit >= want / 20);
     assert_true(number < 20 * (u32)want);
 }
 
