@@ -25,7 +25,7 @@ static inline void team_part(const struct cell_team *m, i32 count, i32 *begin, i
  * cores. */
 static inline void team_prefetch(const struct cell_team *m, const f32 *p, i64 n) {
 #if defined(__x86_64__) || defined(__i386__)
-    __asm__ volatile("prefetchw %0" : : "m"(*team_flag(m, m->me)));
+    if (m->flag) __asm__ volatile("prefetchw %0" : : "m"(*team_flag(m, m->me)));
     for (i64 i = 0; i < n; i += TEAM_LINE / (i64)sizeof *p) __asm__ volatile("prefetchw %0" : : "m"(p[i]));
 #else
     (void)m, (void)p, (void)n;

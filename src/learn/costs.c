@@ -211,17 +211,17 @@ static err measure_all(struct measure *m) {
 static err crowd_plan(struct measure *m, const char *cut, i32 devices) {
     struct plan *p = NULL;
     const bool first = comm_rank(m->r->comm) == 0;
-    u8 go = 0;
-    TRY(plan_for(m, cut, devices, &p));
-    if (first) go = p && lacks(m, p, true);
-    err e = comm_broadcast_slow(m->r->comm, "whether costs are measured", &go, sizeof go);
+    err e = plan_for(m, cut, devices, &p);
+    u8 go = first && e >= 0 && p && lacks(m, p, true); /* a rank that fails still takes part in the broadcast */
+    const err told = comm_broadcast_slow(m->r->comm, "whether costs are measured", &go, sizeof go);
+    if (e >= 0) e = told;
     if (e >= 0 && go && p) e = learn_plan(m, p, m->r->pool, true);
     if (e == -E601) err_clear();
     plan_free(p);
     return e == -E601 ? 0 : e;
 }
 
-/* What is busy where ranks share a host: every rank with the same plans, since cores share memory and power. */
+/* Costs of busy workers: all ranks run the same plans together, since ranks of a host share memory bandwidth and power. */
 static err crowd(struct measure *m) {
     const i32 n = m->r->machine->ndevice, grains = ceil_div(m->probe.B, plan_grain(m->probe.B, m->r->grains));
     if (n > 1) {
@@ -287,23 +287,24 @@ static err put_link(const struct resources *r, struct costs *to) {
     return costs_put(to, (struct cost){.kind = COST_BYTE, .size = 1, .seconds = dmax(link.per_byte, 1e-15)});
 }
 
-/* All ranks take the costs of rank 0; where it has none, none is measured of the link. */
+/* All ranks take the costs of rank 0. If it has none, the link is not measured. */
 static err share(const struct resources *r, struct costs *c) {
     TRY(comm_broadcast_slow(r->comm, "costs", c, sizeof *c));
     return c->n > 0 ? put_link(r, c) : 0;
 }
 
-/* What rank 0 lacks is measured if it is worth it, first by rank 0, then by the ranks of its host together. */
+/* Measures what rank 0 lacks if it is worth it: rank 0 alone; then, if its host has several ranks, all ranks at the same time. */
 static err measure_here(struct measure *m, f64 most) {
     const struct resources *r = m->r;
     const bool first = comm_rank(r->comm) == 0;
     const i32 from = m->to->n;
     bool yes = false;
-    u8 all = 0;
-    NEW(m->machine, 1);
-    if (first && most > 0 && r->wisdom && !r->wisdom->off) TRY(measure(m, most, &yes));
-    all = yes && comm_local_size(r->comm) > 1;
+    m->machine = mem_alloc(sizeof *m->machine);
+    err e = m->machine ? 0 : -E601;
+    if (e >= 0 && first && most > 0 && r->wisdom && !r->wisdom->off) e = measure(m, most, &yes);
+    u8 all = e >= 0 && yes && comm_local_size(r->comm) > 1;
     if (comm_size(r->comm) > 1) TRY(comm_broadcast_slow(r->comm, "whether ranks measure costs", &all, sizeof all));
+    TRY(e);
     if (all) TRY(crowd(m));
     return first && m->to->n > from ? to_wisdom(r, m->to, from) : 0;
 }

@@ -40,7 +40,7 @@ static void cells_of(const struct history *h, const struct plan *p, const struct
     *end = u->buf * h->cells + (u32)lmin(last, (u->hi - 1) / width) + 1;
 }
 
-/* v is of everything that u is of. */
+/* v's range contains u's range. */
 static bool covers(const struct use *v, const struct use *u) {
     bool steps = v->t1 == 0 || (u->t1 > 0 && v->t0 <= u->t0 && v->t1 >= u->t1);
     return v->lo <= u->lo && v->hi >= u->hi && steps;

@@ -123,7 +123,7 @@ static err sort_uses(const struct plan *p, struct arena *a, struct uses_of *out)
     return 0;
 }
 
-/* Ranks with a task of their own that uses what task t writes. */
+/* Ranks with a RUN_ONCE task that uses what task t writes. */
 static void find_users(const struct plan *p, const struct uses_of *of, const struct task *t, u64 *set) {
     for (u32 w = t->use0; w < t->use0 + t->nuse; w++) {
         const struct use *u = &p->use[w];

@@ -82,13 +82,13 @@ static const char *chain(const struct plan *p, u32 i) {
     return ranks_of(p, t) == p->nrank ? NULL : "every rank must have slices of each chain";
 }
 
-/* True for the tasks of an op whose units ranks share, in the form that they have there. */
+/* True for the tasks of an op whose units ranks share. */
 static bool is_split(const struct plan *p, const struct task *t) {
     const bool some = task_walks(t) || t->kind == TASK_DW || t->kind >= TASK_GATHER;
     return some && netplan(p)->at.units[t->op] != PBUF_NONE;
 }
 
-/* Are the members of a task where those of the first task of the plan over these rows are? */
+/* True if the members are on the devices of this op's first split task over these rows. */
 static bool same_places(const struct plan *p, const struct task *t) {
     const struct task *first = p->task;
     while (first->op != t->op || !first->split || first->box.b1 <= t->box.b0 || first->box.b0 >= t->box.b1) first++;

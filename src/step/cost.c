@@ -245,19 +245,19 @@ static i64 gathered_bytes(struct plan *p, const struct task *t) {
     f64 sum = 0, far = 0;
     i32 ranks = 0, rank = -1;
     if (t->kind != TASK_GATHER && t->kind != TASK_DGATHER) return 0;
-    for (struct task *from = &p->task[t - p->task - 1]; from->split && from->box.t0 == t->box.t0; from--) {
-        const i32 of = p->place[from->device].rank;
-        sum += given_bytes(p, from);
-        far += of != p->place[t->device].rank ? given_bytes(p, from) : 0;
+    const i64 end = t - p->task;
+    i64 first = end; /* of the members before it */
+    while (first > 0 && p->task[first - 1].split && (first == end || p->task[first].member > 0)) first--;
+    for (i64 i = first; i < end; i++) {
+        const i32 of = p->place[p->task[i].device].rank;
+        sum += given_bytes(p, &p->task[i]);
+        far += of != p->place[t->device].rank ? given_bytes(p, &p->task[i]) : 0;
         ranks += of != rank;
         rank = of;
-        if (from->member == 0) break;
     }
-    for (struct task *from = &p->task[t - p->task - 1]; from->split; from--) {
-        from->link = (f32)(far / (p->link_gbytes * 1e9) + p->link_us * 1e-6 * imax(1, ranks - 1));
-        if (from->member == 0) break;
-    }
-    return (i64)sum * (ranks - 1);
+    for (i64 i = first; i < end; i++)
+        p->task[i].link = (f32)(far / (p->link_gbytes * 1e9) + p->link_us * 1e-6 * imax(1, ranks - 1));
+    return (i64)sum * imax(0, ranks - 1);
 }
 
 /* Bytes of activations and their gradients that a task reads from tasks of other ranks; sets the time that those need to send. */

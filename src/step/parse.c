@@ -281,7 +281,10 @@ static err task(struct reader *r) {
     TRY(want(r, "("));
     TRY(kind_of(r, &t.kind));
     const struct task_form *f = &task_forms[t.kind];
+    const struct token named = r->t;
     if (f->op) TRY(op_name(r, &t.op));
+    if (t.kind >= TASK_GATHER && !planner_splits(r->p, t.op))
+        return complain(r, &named, "ranks of this plan do not share the units of this op");
     if (f->pair) TRY(number(r, 0, g->ngrain - 1, &t.node_a));
     if (f->pair) TRY(number(r, 0, g->ngrain - 1, &t.node_b));
     if (f->rows) {

@@ -1,12 +1,13 @@
-/* split.c - the tasks of a layer whose hidden units ranks share: a team whose members have no memory in common.
+/* split.c - the tasks of a layer whose hidden units ranks share: a team whose members may be in different processes.
  *
  *     rank 0   fwd t[0,1) 0/2 | gather t[0,1) | fwd t[1,2) 0/2 | gather ..      units of 0/2 --> rank 1 after each step
  *     rank 1   fwd t[0,1) 1/2 | gather t[0,1) | fwd t[1,2) 1/2 | gather ..      units of 1/2 --> rank 0
  *
  *     bwd t[T-1,T) k/2 | dgather | .. | bwd t[0,1) k/2 | dgather | dx k/2 of some steps | dw k/2 of its panels
  *
- * gather and dgather run on every rank that needs their result.  A member zeroes, sums and updates the weights of its panels, so
- * no gradient of a split layer is sent but at borders of norm blocks and between pieces of the batch; all ranks have the weights.
+ * gather and dgather run on every rank that needs their result.  A member zeroes, sums and updates the weights of its panels. Of
+ * their gradient only norm blocks that two members share, biases and sums over pieces of the batch are sent; all ranks have the
+ * weights.
  * Column-parallel products: Shoeybi et al., Megatron-LM, arXiv 1909.08053; here without a sum over ranks, so bits are those of
  * `serial`. */
 #include "model/layer.h"

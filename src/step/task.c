@@ -13,8 +13,10 @@ static err use(struct planner *p, u32 buf, enum use_mode mode, i64 lo, i64 hi) {
     struct use u = {.buf = buf, .mode = (u8)mode, .lo = lo, .hi = hi};
     if (buf == PBUF_NONE) return 0;
     const struct pbuf *b = &g->buf[buf];
-    const bool steps = b->kind == PBUF_ACT || b->kind == PBUF_DACT || b->kind == PBUF_INPUT;
-    if (task_is_chunk(t, p->net) && steps && p->net->buf[b->index].T == p->net->op[t->op].T) {
+    const struct op *op = &p->net->op[t->op];
+    const bool state = op->end >= 0 && (b->index == op->end || b->index == op->spec.in[1]); /* all of it, whatever the step */
+    const bool steps = !state && (b->kind == PBUF_ACT || b->kind == PBUF_DACT || b->kind == PBUF_INPUT);
+    if (task_is_chunk(t, p->net) && steps && p->net->buf[b->index].T == op->T) {
         u.t0 = t->box.t0;
         u.t1 = t->box.t1;
     }
@@ -183,7 +185,7 @@ static err use_rest(struct planner *p, const struct task *t) {
     return 0;
 }
 
-/* The weights, in the first step of a pass: the other steps follow that one. */
+/* The weights, in the first step of a pass: later steps depend on that one by what the layer keeps. */
 static err use_model(struct planner *p, const struct task *t, bool first) {
     const struct op *op = &p->net->op[t->op];
     if (first) TRY(use_weights(p, op, p->at->theta, USE_R));
@@ -238,7 +240,7 @@ static err uses_dgather(struct planner *p, const struct task *t) {
     return use_rest(p, t);
 }
 
-/* A member writes some of the steps. */
+/* Member k of n writes the k-th n-th of the steps. */
 static err uses_dx(struct planner *p, const struct task *t) {
     const i64 n = t->box.t1 - t->box.t0;
     TRY(use_model(p, t, true));

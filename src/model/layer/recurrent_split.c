@@ -17,7 +17,8 @@ static const struct cell_kern *kernels(const struct op *op, const struct run *r)
     return cell_kernels(cell_in(op), r->kern, PREC_F32);
 }
 
-/* A gradient of the initial state would have to be gathered as well: such a layer is computed by one process. */
+/* A gradient of the initial state would have to be gathered as well: such a layer is computed by one process. So no initial state
+ * is the end of another split layer, which a rank gathers only where it uses it (plan/exchange.c). */
 static bool can(const struct op *op, const struct net *n) {
     const i32 start = op->spec.in[1];
     return op->spec.precision == PREC_F32 && op->spec.cell < CELL_NKIND && op->spec.share < 0 && !recurrent_sliced(op) &&
@@ -62,8 +63,9 @@ static i32 end_panel(const struct op *op, struct part p) { return (i32)((i64)pan
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     struct cell_team team;
-    const struct cell_args x = args_of(op, r, p, &team);
+    struct cell_args x = args_of(op, r, p, &team);
     const i32 p0 = first_panel(op, p), p1 = end_panel(op, p);
+    if (p.t1 < op->T) x.hT = x.cT = NULL; /* the end state is of the last step */
     kernels(op, r)->fwd(&x, p.b0, p.b1, p.t0, p.t1);
     copy_units(op, r, p, step_of(op, r, p.t0), p.t0, p0, p1, false);
     if (p.t1 == op->T && x.cT) copy_units(op, r, p, x.cT, op->T, p0, p1, false);
