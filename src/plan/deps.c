@@ -15,30 +15,70 @@
 
 enum { NOTHING = 0xffffffffu, CELLS = 64, LARGE = 4096 };
 
+/* How a buffer is divided: cells of `rows` elements of its extent by `steps` of its repeats, none smaller than the smallest use.
+ * first: number of its first list. */
+struct cells {
+    i64 rows, steps;
+    u32 nrow, nstep, first;
+};
+
 /* A use in a list, and what comes before it there. */
 struct node {
     u32 use, before, before_write;
 };
 
-/* The uses of each cell of a buffer, a part of its extent, as a list from last to first, and those that write as another: a read
- * needs those alone.  A large plan has many cells: uses of other rows or elements are not looked at. */
+/* The uses of each cell of a buffer as a list from last to first, and those that write as another: a read needs those alone.  A
+ * large plan has many cells: uses of other rows, elements or steps are not looked at. */
 struct history {
-    u32 cells;
-    u32 *last, *last_write; /* [nbuf][cells] node */
+    struct cells *cells;    /* [nbuf] */
+    u32 *last, *last_write; /* [cells of all buffers] node */
     struct node *node;
     u32 *task_of; /* [nuse] */
     u32 *seen;    /* [ntask] 1 + the task that has an edge to it already */
     u32 *dep;
-    u32 nnode, ndep;
+    u32 ncell, nnode, ndep;
     i64 capnode, cap;
 };
 
-/* The cells [*first, *end) of a use, as numbers of lists. */
-static void cells_of(const struct history *h, const struct plan *p, const struct use *u, u32 *first, u32 *end) {
-    const i64 width = lmax(1, (p->buf[u->buf].extent + h->cells - 1) / h->cells), last = h->cells - 1;
-    *first = u->buf * h->cells + (u32)lmin(last, u->lo / width);
-    *end = u->buf * h->cells + (u32)lmin(last, (u->hi - 1) / width) + 1;
+static u32 parts(i64 all, i64 size) { return (u32)lmax(1, (all + size - 1) / size); }
+
+/* The smallest use of each buffer in both directions; then the cells. */
+static void divide(struct history *h, const struct plan *p) {
+    const i64 most = p->ntask > LARGE ? CELLS : 1;
+    for (u32 b = 0; b < p->nbuf; b++) h->cells[b] = (struct cells){.rows = lmax(1, p->buf[b].extent), .steps = p->buf[b].repeat};
+    for (u32 k = 0; k < p->nuse; k++) {
+        const struct use *u = &p->use[k];
+        struct cells *c = &h->cells[u->buf];
+        c->rows = lmax(1, lmin(c->rows, u->hi - u->lo));
+        if (u->t1 > u->t0) c->steps = lmin(c->steps, u->t1 - u->t0);
+    }
+    for (u32 b = 0; b < p->nbuf; b++) {
+        struct cells *c = &h->cells[b];
+        const i64 extent = p->buf[b].extent, repeat = imax(1, p->buf[b].repeat);
+        c->rows = lmax(c->rows, (extent + most - 1) / most);
+        c->steps = lmax(lmax(1, c->steps), (repeat + most - 1) / most);
+        c->nrow = parts(extent, c->rows);
+        c->nstep = parts(repeat, c->steps);
+        c->first = h->ncell;
+        h->ncell += c->nrow * c->nstep;
+    }
 }
+
+/* The cells of a use: of steps [s0,s1), of rows [r0,r1). */
+struct area {
+    const struct cells *c;
+    u32 s0, s1, r0, r1;
+};
+
+static struct area area_of(const struct history *h, const struct use *u) {
+    const struct cells *c = &h->cells[u->buf];
+    const bool all = u->t1 == 0;
+    return (struct area){c, all ? 0 : (u32)lmin(c->nstep - 1, u->t0 / c->steps),
+                         all ? c->nstep : (u32)lmin(c->nstep - 1, (u->t1 - 1) / c->steps) + 1,
+                         (u32)lmin(c->nrow - 1, u->lo / c->rows), (u32)lmin(c->nrow - 1, (u->hi - 1) / c->rows) + 1};
+}
+
+static u32 cell_at(const struct area *a, u32 s, u32 r) { return a->c->first + s * a->c->nrow + r; }
 
 /* v's range contains u's range. */
 static bool covers(const struct use *v, const struct use *u) {
@@ -80,23 +120,30 @@ static err remember(struct history *h, const struct plan *p, u32 use, u32 cell) 
 
 static err derive_task(struct plan *p, struct history *h, u32 t) {
     struct task *task = &p->task[t];
-    u32 first, end;
     task->dep0 = h->ndep;
     for (u32 k = task->use0; k < task->use0 + task->nuse; k++) {
-        cells_of(h, p, &p->use[k], &first, &end);
-        for (u32 c = first; c < end; c++) TRY(look_back(h, p, t, &p->use[k], c));
+        const struct area a = area_of(h, &p->use[k]);
+        for (u32 s = a.s0; s < a.s1; s++)
+            for (u32 r = a.r0; r < a.r1; r++) TRY(look_back(h, p, t, &p->use[k], cell_at(&a, s, r)));
     }
     task->ndep = h->ndep - task->dep0;
     for (u32 k = task->use0; k < task->use0 + task->nuse; k++) {
+        const struct area a = area_of(h, &p->use[k]);
         h->task_of[k] = t;
-        cells_of(h, p, &p->use[k], &first, &end);
-        for (u32 c = first; c < end; c++) TRY(remember(h, p, k, c));
+        for (u32 s = a.s0; s < a.s1; s++)
+            for (u32 r = a.r0; r < a.r1; r++) TRY(remember(h, p, k, cell_at(&a, s, r)));
     }
     return 0;
 }
 
-static err derive(struct plan *p, struct history *h) {
-    for (u32 i = 0; i < p->nbuf * h->cells; i++) h->last[i] = h->last_write[i] = NOTHING;
+static err derive(struct plan *p, struct history *h, struct arena *a) {
+    ARENA_NEW(a, h->cells, p->nbuf + 1);
+    ARENA_NEW(a, h->task_of, p->nuse + 1);
+    ARENA_NEW(a, h->seen, p->ntask + 1);
+    divide(h, p);
+    ARENA_NEW(a, h->last, h->ncell + 1);
+    ARENA_NEW(a, h->last_write, h->ncell + 1);
+    for (u32 i = 0; i < h->ncell; i++) h->last[i] = h->last_write[i] = NOTHING;
     for (u32 t = 0; t < p->ntask; t++) TRY(derive_task(p, h, t));
     ARENA_NEW(&p->arena, p->dep, h->ndep + 1);
     if (h->ndep) memcpy(p->dep, h->dep, h->ndep * sizeof *p->dep);
@@ -105,13 +152,9 @@ static err derive(struct plan *p, struct history *h) {
 }
 
 err plan_deps(struct plan *p) {
-    struct history h = {.cells = p->ntask > LARGE ? CELLS : 1};
+    struct history h = {0};
     struct arena a = {0};
-    h.last = arena_new(&a, (p->nbuf * h.cells + 1) * sizeof *h.last);
-    h.last_write = arena_new(&a, (p->nbuf * h.cells + 1) * sizeof *h.last_write);
-    h.task_of = arena_new(&a, (p->nuse + 1) * sizeof *h.task_of);
-    h.seen = arena_new(&a, (p->ntask + 1) * sizeof *h.seen);
-    err e = h.last && h.last_write && h.task_of && h.seen ? derive(p, &h) : -E601;
+    const err e = derive(p, &h, &a);
     mem_free(h.node);
     mem_free(h.dep);
     arena_free(&a);

@@ -33,7 +33,8 @@ static f64 use_bytes(const struct plan *p, const struct task *t, const struct us
     const struct pbuf *b = &p->buf[u->buf];
     if (u->t1 > 0 && (t->kind == TASK_GATHER || b->kind == PBUF_UNITS || b->kind == PBUF_DUNITS))
         return pbuf_bytes(b, u->lo, u->hi) * (u->t1 - u->t0) / b->repeat;
-    if (t->kind == TASK_DGATHER && b->kind == PBUF_SAVED) return 0; /* of one step: what it reads of dunits */
+    if ((t->kind == TASK_GATHER || t->kind == TASK_DGATHER) && (b->kind == PBUF_SAVED || b->kind == PBUF_SCRATCH))
+        return 0; /* it copies what it reads of the exchange buffer */
     const bool touches = t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_ZERO || t->kind == TASK_MERGE;
     if (touches && (b->kind == PBUF_GRAD || b->kind == PBUF_THETA))
         return (f64)plan_touched_bytes(p, u->lo, u->hi, grains_of(p, t, b));
