@@ -87,7 +87,8 @@ i32 wave_chunks(const struct planner *p, i32 devices) {
     }
     if (layers == 0) return 1;
     f64 best = sqrt(devices * (devices - 1) * work / CHUNK_S) / layers;
-    return imax(1, imin((i32)dmin(best, CHUNKS_MOST), T / CHUNK_STEPS));
+    const i32 least = p->chosen ? 2 : 1; /* a wave that --parallel names does not depend on the speed of the machine */
+    return imax(1, imin(imax(least, (i32)dmin(best, CHUNKS_MOST)), T / CHUNK_STEPS));
 }
 
 static err chunk(struct planner *p, const struct piece *c, const struct wave *w, enum task_kind kind, i32 l, i32 k) {
