@@ -541,7 +541,7 @@ class Ranks(Launched):
 
     def interrupted(self, flavour, statuses):
         """Ctrl-C: one sentence that says how to go on, and a checkpoint that goes on to the bits of the run that was left alone."""
-        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "4000", "--validate-every", "1000", "--threads", "1"]
+        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "20000", "--validate-every", "5000", "--threads", "1"]
         self.launched(flavour, 2)
         self.train("whole", options=options)
         command = self.launched(flavour, 2, "train", AIR, *options, "-o", "cut.model", "--progress", "none", "--checkpoint-every", "0.05s")
