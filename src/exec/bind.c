@@ -216,11 +216,9 @@ static err bind_queues(struct exec *x) {
 /* A second copy of the weights is moved whole: each rank must have all of them after a step.  Members of a split team on several
  * ranks hold parts of the gradient of the same rows. */
 static err may_delay(const struct exec *x) {
-    for (u32 i = 0; i < x->plan->ntask && x->policy->delay && x->comm; i++)
-        if (x->plan->task[i].split)
-            return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data",
-                           "%s delays the update of all weights, but ranks of this plan hold units of a layer each",
-                           x->policy->name);
+    if (x->policy->delay && x->comm && plan_is_split(x->plan))
+        return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data",
+                       "%s delays the update of all weights, but ranks of this plan hold units of a layer each", x->policy->name);
     for (u32 i = 0; i < x->nmessage && x->policy->delay; i++)
         if (x->message[i].when == MESSAGE_SETTLE)
             return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data",

@@ -236,13 +236,14 @@ static void begin(struct exec *x) {
         if (!x->link[k].trails) x->link[k].m.started = x->link[k].m.done = false;
 }
 
+/* Is the message of those that are moved now?  gathers: MESSAGE_STEP for those of a step. */
+static bool moves(const struct exec *x, const struct link *l, enum message_when gathers) {
+    return gathers == MESSAGE_STEP ? in_this_step(x, l) : l->plan.when == gathers;
+}
+
 /* Messages complete about in the order of the list: those that are done at its begin are not looked at again. */
 static u32 first_open(struct exec *x, enum message_when gathers) {
-    for (; x->open < x->nlink; x->open++) {
-        const struct link *l = &x->link[x->open];
-        const bool ours = gathers == MESSAGE_STEP ? in_this_step(x, l) : l->plan.when == gathers;
-        if (ours && !l->m.done) break;
-    }
+    while (x->open < x->nlink && (!moves(x, &x->link[x->open], gathers) || x->link[x->open].m.done)) x->open++;
     return x->open;
 }
 
@@ -253,7 +254,6 @@ struct found {
     const struct comm_message *waiting; /* not complete, while no worker of this rank computes */
 };
 
-/* gathers: the messages to move, MESSAGE_STEP for those of a step. */
 static err look_at_all(struct exec *x, enum message_when gathers, struct found *f) {
     const bool gathering = gathers != MESSAGE_STEP;
     const struct comm_message *asked = NULL;
@@ -264,7 +264,7 @@ static err look_at_all(struct exec *x, enum message_when gathers, struct found *
     memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
     for (u32 k = first_open(x, gathers), still = 0; k < x->nlink && still < ENOUGH; k++) {
         struct link *l = &x->link[k];
-        if (gathering ? l->plan.when != gathers : !in_this_step(x, l)) continue;
+        if (!moves(x, l, gathers)) continue;
         if (!l->m.done) TRY(look(x, l, gathering, &f->moved));
         still += !l->m.done && !l->m.started;
         f->left += !l->m.done;

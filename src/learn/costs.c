@@ -193,16 +193,34 @@ static err measure_plan(struct measure *m, const char *cut, i32 devices, bool bu
     return 0;
 }
 
-/* One worker: all rows, half, a quarter .., a micro-batch.  All workers: their share of the rows, of the units, of the layers. */
-static err measure_all(struct measure *m) {
-    const i32 n = m->r->machine->ndevice, grains = ceil_div(m->probe.B, plan_grain(m->probe.B, m->r->grains));
-    TRY(measure_plan(m, "data", 1, false));
+static err alone(struct measure *m, const char *cut, i32 devices) { return measure_plan(m, cut, devices, false); }
+static err busy(struct measure *m, const char *cut, i32 devices) { return measure_plan(m, cut, devices, true); }
+
+typedef err measure_fn(struct measure *m, const char *cut, i32 devices);
+
+static i32 grains_of(const struct measure *m) { return ceil_div(m->probe.B, plan_grain(m->probe.B, m->r->grains)); }
+
+/* The plans that one worker runs: all rows, half, a quarter .., a micro-batch. */
+static err by_one_worker(struct measure *m, measure_fn *run) {
+    const i32 grains = grains_of(m);
+    TRY(run(m, "data", 1));
     for (i32 k = 2, plans = 1; k < 2 * grains && plans < PLANS; k *= 2, plans++)
-        TRY(measure_plan(m, "data", imin(plans == PLANS - 1 ? grains : k, grains), false));
-    if (n < 2 || comm_local_size(m->r->comm) > 1) return 0; /* then all ranks are busy together */
-    TRY(measure_plan(m, "data", imin(n, grains), true));
-    TRY(measure_plan(m, "unit", n, true));
-    return measure_plan(m, "wave", n, true);
+        TRY(run(m, "data", imin(plans == PLANS - 1 ? grains : k, grains)));
+    return 0;
+}
+
+/* The plans of all workers: their share of the rows, of the units, of the layers. */
+static err by_all_workers(struct measure *m, measure_fn *run) {
+    const i32 n = m->r->machine->ndevice;
+    TRY(run(m, "data", imin(n, grains_of(m))));
+    TRY(run(m, "unit", n));
+    return run(m, "wave", n);
+}
+
+static err measure_all(struct measure *m) {
+    TRY(by_one_worker(m, alone));
+    if (m->r->machine->ndevice < 2 || comm_local_size(m->r->comm) > 1) return 0; /* then all ranks are busy together */
+    return by_all_workers(m, busy);
 }
 
 /* ------------------------------------------------------------------ all ranks together -------------------------------------- */
@@ -223,16 +241,7 @@ static err crowd_plan(struct measure *m, const char *cut, i32 devices) {
 
 /* Costs of busy workers: all ranks run the same plans together, since ranks of a host share memory bandwidth and power. */
 static err crowd(struct measure *m) {
-    const i32 n = m->r->machine->ndevice, grains = ceil_div(m->probe.B, plan_grain(m->probe.B, m->r->grains));
-    if (n > 1) {
-        TRY(crowd_plan(m, "data", imin(n, grains)));
-        TRY(crowd_plan(m, "unit", n));
-        return crowd_plan(m, "wave", n);
-    }
-    TRY(crowd_plan(m, "data", 1));
-    for (i32 k = 2, plans = 1; k < 2 * grains && plans < PLANS; k *= 2, plans++)
-        TRY(crowd_plan(m, "data", imin(plans == PLANS - 1 ? grains : k, grains)));
-    return 0;
+    return m->r->machine->ndevice > 1 ? by_all_workers(m, crowd_plan) : by_one_worker(m, crowd_plan);
 }
 
 /* ------------------------------------------------------------------ the whole ----------------------------------------------- */

@@ -19,8 +19,34 @@ struct piece_of {
     i32 writer; /* task, EVERYONE = all ranks had it before the step */
 };
 
+/* The uses of each buffer, in order. */
+struct uses_of {
+    u32 *first; /* [nbuf + 1] in `use` */
+    u32 *use;   /* [nuse] */
+    u32 *task;  /* [nuse] of a use */
+};
+
+static err sort_uses(const struct plan *p, struct arena *a, struct uses_of *out) {
+    u32 *at;
+    ARENA_NEW(a, out->first, p->nbuf + 2);
+    ARENA_NEW(a, out->use, p->nuse + 1);
+    ARENA_NEW(a, out->task, p->nuse + 1);
+    ARENA_NEW(a, at, p->nbuf + 1);
+    for (u32 k = 0; k < p->nuse; k++) out->first[p->use[k].buf + 1]++;
+    for (u32 b = 0; b < p->nbuf; b++) out->first[b + 1] += out->first[b];
+    for (u32 b = 0; b < p->nbuf; b++) at[b] = out->first[b];
+    for (u32 i = 0; i < p->ntask; i++)
+        for (u32 k = p->task[i].use0; k < p->task[i].use0 + p->task[i].nuse; k++) {
+            out->task[k] = i;
+            out->use[at[p->use[k].buf]++] = k;
+        }
+    return 0;
+}
+
 struct ledger {
     const struct plan *p;
+    struct arena own;
+    struct uses_of of; /* in `own` */
     struct piece_of *piece; /* pieces of the current buffer, without gaps; in order where it has no steps */
     u64 *has;               /* [n][words] ranks that have a piece */
     i32 n, words;           /* words: of a set of ranks */
@@ -99,30 +125,6 @@ static bool in_set(const u64 *set, i32 rank) { return set[rank / 64] >> (rank % 
 static void put_in(u64 *set, i32 rank) { set[rank / 64] |= (u64)1 << (rank % 64); }
 static i32 words_of(const struct plan *p) { return p->nrank / 64 + 1; }
 
-/* The uses of each buffer, in order. */
-struct uses_of {
-    u32 *first; /* [nbuf + 1] in `use` */
-    u32 *use;   /* [nuse] */
-    u32 *task;  /* [nuse] of a use */
-};
-
-static err sort_uses(const struct plan *p, struct arena *a, struct uses_of *out) {
-    u32 *at;
-    ARENA_NEW(a, out->first, p->nbuf + 2);
-    ARENA_NEW(a, out->use, p->nuse + 1);
-    ARENA_NEW(a, out->task, p->nuse + 1);
-    ARENA_NEW(a, at, p->nbuf + 1);
-    for (u32 k = 0; k < p->nuse; k++) out->first[p->use[k].buf + 1]++;
-    for (u32 b = 0; b < p->nbuf; b++) out->first[b + 1] += out->first[b];
-    for (u32 b = 0; b < p->nbuf; b++) at[b] = out->first[b];
-    for (u32 i = 0; i < p->ntask; i++)
-        for (u32 k = p->task[i].use0; k < p->task[i].use0 + p->task[i].nuse; k++) {
-            out->task[k] = i;
-            out->use[at[p->use[k].buf]++] = k;
-        }
-    return 0;
-}
-
 /* Ranks with a RUN_ONCE task that uses what task t writes. */
 static void find_users(const struct plan *p, const struct uses_of *of, const struct task *t, u64 *set) {
     for (u32 w = t->use0; w < t->use0 + t->nuse; w++) {
@@ -135,27 +137,27 @@ static void find_users(const struct plan *p, const struct uses_of *of, const str
 }
 
 /* The set of ranks of each task. */
-static err find_runs(const struct plan *p, u64 **out) {
-    struct arena a = {0};
-    struct uses_of of;
+static err find_runs(const struct plan *p, const struct uses_of *of, u64 **out) {
     NEW(*out, (i64)words_of(p) * (p->ntask + 1));
-    const err e = sort_uses(p, &a, &of);
-    for (u32 i = 0; i < p->ntask && e >= 0; i++) {
+    for (u32 i = 0; i < p->ntask; i++) {
         u64 *set = *out + (size_t)i * (size_t)words_of(p);
         for (i32 r = 0; r < p->nrank && p->task[i].everywhere == RUN_EVERYWHERE; r++) put_in(set, r);
         if (p->task[i].everywhere == RUN_ONCE) put_in(set, rank_of(p, (i32)i));
-        if (p->task[i].everywhere == RUN_AT_USERS) find_users(p, &of, &p->task[i], set);
+        if (p->task[i].everywhere == RUN_AT_USERS) find_users(p, of, &p->task[i], set);
     }
-    arena_free(&a);
-    return e;
+    return 0;
 }
 
 err plan_runs(const struct plan *p, i32 rank, struct arena *a, bool **out) {
+    struct arena own = {0};
+    struct uses_of of;
     u64 *runs = NULL;
     ARENA_NEW(a, *out, p->ntask + 1);
-    const err e = find_runs(p, &runs);
+    err e = sort_uses(p, &own, &of);
+    if (e >= 0) e = find_runs(p, &of, &runs);
     for (u32 i = 0; i < p->ntask && e >= 0; i++) (*out)[i] = in_set(runs + (size_t)i * (size_t)words_of(p), rank);
     mem_free(runs);
+    arena_free(&own);
     return e;
 }
 
@@ -212,21 +214,21 @@ static err writes(struct ledger *l, const struct use *u, i32 task) {
 
 /* After the last task: to the ranks that read it in a step; to the others when the exec settles. */
 static err go_to_readers(struct ledger *l, const struct pbuf *b) {
-    for (u32 i = 0; i < l->p->ntask; i++)
-        for (u32 k = l->p->task[i].use0; k < l->p->task[i].use0 + l->p->task[i].nuse; k++)
-            if (l->p->use[k].buf == l->buf && l->p->use[k].mode == USE_R) TRY(task_reads(l, &l->p->use[k], (i32)i));
+    for (u32 i = l->of.first[l->buf]; i < l->of.first[l->buf + 1]; i++) {
+        const struct use *u = &l->p->use[l->of.use[i]];
+        if (u->mode == USE_R) TRY(task_reads(l, u, (i32)l->of.task[l->of.use[i]]));
+    }
     const struct area all = {0, b->extent, 0, b->repeat};
     for (i32 r = 0; r < l->p->nrank; r++) TRY(reads(l, &all, r, MESSAGE_SETTLE));
     return 0;
 }
 
 static err go_to_starters(struct ledger *l, const struct pbuf *b) {
-    for (u32 i = 0; i < l->p->ntask; i++)
-        for (u32 k = l->p->task[i].use0; k < l->p->task[i].use0 + l->p->task[i].nuse; k++) {
-            const struct use *u = &l->p->use[k];
-            const struct area a = area_of(l, u);
-            if (u->buf == l->buf && u->mode == USE_W) TRY(reads(l, &a, rank_of(l->p, (i32)i), b->when));
-        }
+    for (u32 i = l->of.first[l->buf]; i < l->of.first[l->buf + 1]; i++) {
+        const struct use *u = &l->p->use[l->of.use[i]];
+        const struct area a = area_of(l, u);
+        if (u->mode == USE_W) TRY(reads(l, &a, rank_of(l->p, (i32)l->of.task[l->of.use[i]]), b->when));
+    }
     return 0;
 }
 
@@ -250,14 +252,11 @@ static err one_buffer(struct ledger *l, u32 buf) {
         TRY(split(l, p->table[k].lo));
         TRY(split(l, p->table[k].hi));
     }
-    for (u32 i = 0; i < p->ntask; i++) {
-        const struct task *t = &p->task[i];
-        for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
-            const struct use *u = &p->use[k];
-            if (u->buf != buf) continue;
-            if (u->mode != USE_W) TRY(task_reads(l, u, (i32)i));
-            if (use_writes(u)) TRY(writes(l, u, (i32)i));
-        }
+    for (u32 i = l->of.first[buf]; i < l->of.first[buf + 1]; i++) {
+        const struct use *u = &p->use[l->of.use[i]];
+        const i32 task = (i32)l->of.task[l->of.use[i]];
+        if (u->mode != USE_W) TRY(task_reads(l, u, task));
+        if (use_writes(u)) TRY(writes(l, u, task));
     }
     return go_home(l, &p->buf[buf]);
 }
@@ -273,7 +272,8 @@ static int by_writer(const void *a, const void *b) {
 }
 
 static err derive(struct ledger *l) {
-    TRY(find_runs(l->p, &l->runs));
+    TRY(sort_uses(l->p, &l->own, &l->of));
+    TRY(find_runs(l->p, &l->of, &l->runs));
     for (u32 b = 0; b < l->p->nbuf; b++) TRY(one_buffer(l, b));
     if (l->nout) qsort(l->out, l->nout, sizeof *l->out, by_writer);
     return 0;
@@ -294,6 +294,7 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
     mem_free(l.has);
     mem_free(l.out);
     mem_free(l.runs);
+    arena_free(&l.own);
     return e;
 }
 
@@ -313,7 +314,8 @@ static void add_share(struct plan_share *out, i32 *n, struct plan_share s) {
 err plan_writers(const struct plan *p, u32 buf, struct arena *a, struct plan_share **out, i32 *n) {
     struct ledger l = {.p = p, .words = words_of(p), .by_device = true};
     *n = 0;
-    err e = one_buffer(&l, buf);
+    err e = sort_uses(p, &l.own, &l.of);
+    if (e >= 0) e = one_buffer(&l, buf);
     if (e >= 0) *out = arena_new(a, (size_t)(l.n + 1) * sizeof **out);
     if (e >= 0 && !*out) e = -E601;
     for (i32 i = 0; i < l.n && e >= 0; i++)
@@ -323,5 +325,6 @@ err plan_writers(const struct plan *p, u32 buf, struct arena *a, struct plan_sha
     mem_free(l.piece);
     mem_free(l.has);
     mem_free(l.out);
+    arena_free(&l.own);
     return e;
 }

@@ -11,6 +11,12 @@ void plan_free(struct plan *p) {
     mem_free(p);
 }
 
+bool plan_is_split(const struct plan *p) {
+    for (u32 i = 0; i < p->ntask; i++)
+        if (p->task[i].split) return true;
+    return false;
+}
+
 const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end) {
     *end = INT64_MAX;
     for (i32 k = 0; k < p->ntable; k++) {

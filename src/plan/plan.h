@@ -160,6 +160,14 @@ f64 plan_schedule(const struct plan *p, struct plan_span *span);
 /* The table of element `at`, and where it ends; NULL = none, and where the next one begins (INT64_MAX = nowhere). */
 const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end);
 
+bool plan_is_split(const struct plan *p); /* it has a split team */
+
+/* Of `count` items, those of a member of a team: [*lo, *hi). */
+static inline void task_share(const struct task *t, i32 count, i32 *lo, i32 *hi) {
+    *lo = (i32)((i64)count * t->member / t->members);
+    *hi = (i32)((i64)count * (t->member + 1) / t->members);
+}
+
 /* Member 0 of the task's team; the task itself when it is alone.  Never outside, even in a text that a check will refuse. */
 static inline u32 plan_team_first(const struct plan *p, u32 task) {
     u32 member = p->task[task].member;

@@ -34,8 +34,9 @@ u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j)
 /* Device i of a group, in the order of the machine: the axis with the larger stride is the outer one. */
 static bool team_outside(const struct planner *p) { return p->team.stride > p->layers.stride; }
 i32 planner_member_stage(const struct planner *p, i32 i) { return team_outside(p) ? i % p->layers.n : i / p->team.n; }
+static i32 member_unit(const struct planner *p, i32 i) { return team_outside(p) ? i / p->layers.n : i % p->team.n; }
 u32 planner_member(const struct planner *p, const struct piece *c, i32 i) {
-    return planner_device(p, c, team_outside(p) ? i / p->layers.n : i % p->team.n, planner_member_stage(p, i));
+    return planner_device(p, c, member_unit(p, i), planner_member_stage(p, i));
 }
 
 err planner_cut_rows(struct planner *p, i32 n) {
@@ -258,7 +259,7 @@ static void share_theta(struct planner *p) {
     for (i32 i = 0; i < p->npiece; i++)
         for (i32 k = 0; k < planner_group(p); k++) {
             const i32 stage = planner_member_stage(p, k);
-            p->sharer_unit[p->nsharer] = (u16)(team_outside(p) ? k / p->layers.n : k % p->team.n);
+            p->sharer_unit[p->nsharer] = (u16)member_unit(p, k);
             p->sharer_rest[p->nsharer] = (u16)(p->staged ? i : i * p->layers.n + stage);
             p->sharer_stage[p->nsharer] = (u16)stage;
             p->sharer_nth[p->nsharer] = seen[stage]++;

@@ -84,9 +84,10 @@ static void input_gradient(void *step, const struct kernel_call *c) {
     struct step *s = step;
     const struct op *op = &s->net->op[c->task->op];
     struct part p = part_of(s, c);
-    const i64 n = p.t1 - p.t0;
-    p.t1 = p.t0 + (i32)(n * (p.me + 1) / p.n);
-    p.t0 += (i32)(n * p.me / p.n);
+    i32 lo, hi;
+    task_share(c->task, p.t1 - p.t0, &lo, &hi);
+    p.t1 = p.t0 + hi;
+    p.t0 += lo;
     op->layer->split->dx(op, &s->run, p);
 }
 

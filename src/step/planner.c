@@ -74,8 +74,7 @@ static err split_buffers(struct planner *p, i32 l) {
     const struct op *op = &p->net->op[l];
     p->at->units[l] = p->at->dunits[l] = PBUF_NONE;
     if (!planner_splits(p, l)) return 0;
-    for (u32 i = 0; i < p->plan->nbuf; i++)
-        if (i == p->at->act[op->out] || i == p->at->act[op->end]) p->plan->buf[i].local = true;
+    p->plan->buf[p->at->act[op->out]].local = p->plan->buf[p->at->act[op->end]].local = true;
     const struct layer_split *s = op->layer->split;
     struct pbuf units = {.kind = PBUF_UNITS, .index = l, .home = HOME_WRITER, .extent = p->plan->B, .sent = true};
     units.repeat = s->entries(op) * op_panels(op);

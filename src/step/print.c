@@ -106,6 +106,11 @@ static void append(char out[64], const char *fmt, ...) {
     va_end(ap);
 }
 
+/* True if a task's name says which steps it has. */
+static bool name_has_steps(const struct task *t, const struct net *n) {
+    return task_forms[t->kind].steps && (t->split || t->members == 1) && task_is_chunk(t, n);
+}
+
 void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]) {
     const struct task *t = &p->task[task];
     const struct task_form *f = &task_forms[t->kind];
@@ -118,15 +123,8 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
     else if (f->part) append(out, " part %d/%d", t->node_a, t->node_b);
     else if (f->steps && t->members > 1)
         append(out, " %s %d/%d", op_is_chain(op) ? "chain" : "unit", t->member, t->members);
-    if (f->steps && (t->split || t->members == 1) && task_is_chunk(t, n))
-        append(out, " t[%d,%d)", t->box.t0, t->box.t1);
+    if (name_has_steps(t, n)) append(out, " t[%d,%d)", t->box.t0, t->box.t1);
     if (f->range || task_zeroes_part(p, t)) append(out, " theta[%lld,%lld)", (long long)t->lo, (long long)t->hi);
-}
-
-static bool plan_is_split(const struct plan *p) {
-    for (u32 i = 0; i < p->ntask; i++)
-        if (p->task[i].split) return true;
-    return false;
 }
 
 const char *byte_unit(i64 bytes, f64 *v) {
@@ -148,7 +146,7 @@ static void task_line(const struct plan *p, const struct net *n, u32 task, bool 
     char name[64];
     plan_task_name(p, n, task, name);
     str_add(out, name);
-    if (task_forms[t->kind].steps && ((!t->split && t->members > 1) || !task_is_chunk(t, n))) /* else the name has the steps */
+    if (task_forms[t->kind].steps && !name_has_steps(t, n))
         str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
     if (hows && t->how) str_addf(out, " how %s", text_hows[t->how]);
     str_addf(out, " @%s", p->place[t->device].name);

@@ -162,8 +162,9 @@ static err use_panels(struct planner *p, u32 buf, enum use_mode mode, const stru
 }
 
 static err use_own(struct planner *p, u32 buf, const struct task *t, i32 entry) {
-    const i64 n = op_panels(&p->net->op[t->op]);
-    return use_panels(p, buf, USE_W, t, entry, (i32)(n * t->member / t->members), (i32)(n * (t->member + 1) / t->members));
+    i32 p0, p1;
+    task_share(t, op_panels(&p->net->op[t->op]), &p0, &p1);
+    return use_panels(p, buf, USE_W, t, entry, p0, p1);
 }
 
 /* Steps [t0,t1) of a buffer of the net. */
@@ -242,12 +243,12 @@ static err uses_dgather(struct planner *p, const struct task *t) {
 
 /* Member k of n writes the k-th n-th of the steps. */
 static err uses_dx(struct planner *p, const struct task *t) {
-    const i64 n = t->box.t1 - t->box.t0;
+    i32 lo, hi;
+    task_share(t, t->box.t1 - t->box.t0, &lo, &hi);
     TRY(use_model(p, t, true));
     TRY(use_kept(p, t));
     TRY(use_rest(p, t));
-    return use_steps(p, p->at->dact, p->net->op[t->op].spec.in[0], USE_W, t, t->box.t0 + (i32)(n * t->member / t->members),
-                     t->box.t0 + (i32)(n * (t->member + 1) / t->members));
+    return use_steps(p, p->at->dact, p->net->op[t->op].spec.in[0], USE_W, t, t->box.t0 + lo, t->box.t0 + hi);
 }
 
 static err uses_split_dw(struct planner *p, const struct task *t) {

@@ -101,23 +101,21 @@ class Heal(Launched):
         self.assertEqual(stray, [], what)
         return err
 
+    def one_of_three_dies(self, ranks, layers, hidden, parallel):
+        options = [*TRAIN, "--members", "1", "--layers", layers, "--hidden", hidden]
+        self.whole(AIR, options)
+        for rank in ranks:
+            child = self.begin(3, *options, "--parallel", parallel)
+            self.kill(child, rank, step=60)
+            self.well(child, "rank %d of three was killed, %s" % (rank, parallel))
+
     def test_a_rank_that_has_some_of_the_units_may_die(self):
         """The three panels of each layer go on as three on two ranks."""
-        wide = [*TRAIN, "--members", "1", "--layers", "2", "--hidden", "40"]
-        self.whole(AIR, wide)
-        for rank in (0, 2):
-            child = self.begin(3, *wide, "--parallel", "unit")
-            self.kill(child, rank, step=60)
-            self.well(child, "rank %d died of three that share units" % rank)
+        self.one_of_three_dies((0, 2), "2", "40", "unit")
 
     def test_a_stage_of_a_pipeline_may_die(self):
         """The layers of three stages go on as two."""
-        deep = [*TRAIN, "--members", "1", "--layers", "3", "--hidden", "24"]
-        self.whole(AIR, deep)
-        for rank in (1, 2):
-            child = self.begin(3, *deep, "--parallel", "pipeline")
-            self.kill(child, rank, step=60)
-            self.well(child, "stage %d was killed" % rank)
+        self.one_of_three_dies((1, 2), "3", "24", "pipeline")
 
     def test_any_rank_may_die(self):
         self.whole(AIR, TRAIN)

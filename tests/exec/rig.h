@@ -19,7 +19,7 @@ struct rig {
     const char *draw; /* that a failure names; NULL = none */
     struct comm *comm;
     struct machine at;
-    struct plan *plan;
+    struct plan *plan; /* NULL = it is made of the members above */
     struct pool *pool;
     struct store store;
     struct step *x;
@@ -42,7 +42,7 @@ static inline err rig_train(struct rig *r) {
     q.all_forward = r->all_forward;
     q.place = r->place;
     q.grains = r->grains;
-    TRY(plan_make(&q, &r->plan));
+    if (!r->plan) TRY(plan_make(&q, &r->plan));
     TRY(pool_new(r->threads, &r->pool));
     TRY(store_new(r->net, o, &r->store));
     net_weights_init(r->net, 7, r->store.theta);

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "kern/team.h"
 #include "model/cell/cell.h"
 
 static const struct cell *cell_in(const struct op *op) { return cell_of(op->spec.cell); }
@@ -58,13 +59,11 @@ static f32 *step_of(const struct op *op, const struct run *r, i32 t) {
     return r->buf[op->out] + (i64)t * r->B * panels(op) * LANES;
 }
 
-static i32 first_panel(const struct op *op, struct part p) { return (i32)((i64)panels(op) * p.me / p.n); }
-static i32 end_panel(const struct op *op, struct part p) { return (i32)((i64)panels(op) * (p.me + 1) / p.n); }
-
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     struct cell_team team;
     struct cell_args x = args_of(op, r, p, &team);
-    const i32 p0 = first_panel(op, p), p1 = end_panel(op, p);
+    i32 p0, p1;
+    team_part(x.team, panels(op), &p0, &p1);
     if (p.t1 < op->T) x.hT = x.cT = NULL; /* the end state is of the last step */
     kernels(op, r)->fwd(&x, p.b0, p.b1, p.t0, p.t1);
     copy_units(op, r, p, step_of(op, r, p.t0), p.t0, p0, p1, false);
@@ -104,9 +103,11 @@ static void copy_dz(const struct op *op, const struct run *r, struct part q, con
 static void bwd(const struct op *op, const struct run *r, struct part p) {
     struct cell_team team;
     struct cell_args x = args_of(op, r, p, &team);
+    i32 p0, p1;
+    team_part(x.team, panels(op), &p0, &p1);
     x.dx = x.dh0 = x.dc0 = NULL;
     kernels(op, r)->bwd(&x, p.b0, p.b1, p.t0, p.t1);
-    copy_dz(op, r, p, &x, first_panel(op, p), end_panel(op, p), false);
+    copy_dz(op, r, p, &x, p0, p1, false);
 }
 
 static void dgather(const struct op *op, const struct run *r, struct part p) {
