@@ -173,11 +173,23 @@ struct kern {
     void (*narrow_dx)(i32 N, i32 rows, i32 K, const f32 *dz, i64 ldz, const f32 *wt, i64 ldw, f32 *dx, i64 ldx);
     void (*narrow_dw)(i32 N, i32 rows, i32 K, const f32 *x, i64 ldx, const f32 *dz, i64 ldz, f32 *dwt, i64 ldw);
     void (*add)(i64 n, f32 *y, const f32 *x); /* y += x */
+    /* Rows of n floats each. copy: to = from; from NULL = zeros, from_ld 0 = one row for all. add_rows: y += every row, in order.
+     * transpose: to [n][to_ld] from [rows][from_ld]. */
+    void (*copy)(i64 rows, i64 n, f32 *to, i64 to_ld, const f32 *from, i64 from_ld);
+    void (*add_rows)(i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx);
+    void (*transpose)(i64 rows, i32 n, const f32 *from, i64 from_ld, f32 *to, i64 to_ld);
+    void (*relu)(i64 n, f32 *y, const f32 *x);
+    /* dy *= the slope of an activation, from y = act(x). */
+    void (*tanh_slope)(i64 n, f32 *dy, const f32 *y);
+    void (*relu_slope)(i64 n, f32 *dy, const f32 *y);
     void (*sigmoid)(i64 n, f32 *y, const f32 *x);
     void (*tanh)(i64 n, f32 *y, const f32 *x);
     f64 (*sumsq)(i64 n, const f32 *x); /* same order of summation, so the same bits, on every instruction set */
+    void (*sumsq_blocks)(i64 n, i64 block, const f32 *x, f64 *sum); /* sum[k] = sumsq of block k of x */
     f64 (*fma_rate)(i64 n);            /* runs n rounds of register-only FMAs, returns GFLOP/s; for calibration */
+    const struct kern_device *device;  /* of a device with memory of its own (device.h); NULL = addresses are the host's */
 };
+struct kern_device;
 
 /* The tables are made once and are immutable; any thread may call. kern_get returns NULL if the CPU lacks `arch`. kern_init
  * fails with E103 if this machine or build lacks the set that STRETTO_ISA names; kern_best then returns the best available. */

@@ -3,6 +3,7 @@
 #include "kern/fill.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 static void add(i64 n, f32 *y, const f32 *x) {
@@ -27,6 +28,35 @@ static f64 sumsq(i64 n, const f32 *x) {
     return s[0];
 }
 
+static void sumsq_blocks(i64 n, i64 block, const f32 *x, f64 *sum) {
+    for (i64 at = 0; at < n; at += block) sum[at / block] = sumsq(lmin(block, n - at), x + at);
+}
+
+static void copy(i64 rows, i64 n, f32 *to, i64 to_ld, const f32 *from, i64 from_ld) {
+    for (i64 r = 0; r < rows; r++) copy_or_zero(to + r * to_ld, from ? from + r * from_ld : NULL, n);
+}
+
+static void add_rows(i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx) {
+    for (i64 r = 0; r < rows; r++) add(n, y, x + r * ldx);
+}
+
+static void transpose(i64 rows, i32 n, const f32 *from, i64 from_ld, f32 *to, i64 to_ld) {
+    for (i64 k = 0; k < rows; k++)
+        for (i32 j = 0; j < n; j++) to[j * to_ld + k] = from[k * from_ld + j];
+}
+
+static void relu(i64 n, f32 *y, const f32 *x) {
+    for (i64 i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
+}
+
+static void tanh_slope(i64 n, f32 *dy, const f32 *y) {
+    for (i64 i = 0; i < n; i++) dy[i] *= 1 - y[i] * y[i];
+}
+
+static void relu_slope(i64 n, f32 *dy, const f32 *y) {
+    for (i64 i = 0; i < n; i++) dy[i] = y[i] > 0 ? dy[i] : 0;
+}
+
 static f64 fma_rate(i64 n) {
     struct timespec a, b;
     f32 s[LANES];
@@ -46,5 +76,12 @@ void kern_fill_vec_ref(struct kern *k) {
     k->sigmoid = sigmoid;
     k->tanh = tanh_of;
     k->sumsq = sumsq;
+    k->sumsq_blocks = sumsq_blocks;
+    k->copy = copy;
+    k->add_rows = add_rows;
+    k->transpose = transpose;
+    k->relu = relu;
+    k->tanh_slope = tanh_slope;
+    k->relu_slope = relu_slope;
     k->fma_rate = fma_rate;
 }

@@ -36,6 +36,14 @@ static f64 sumsq(i64 n, const f32 *x) {
     return s[0];
 }
 
+static void sumsq_blocks(i64 n, i64 block, const f32 *x, f64 *sum) {
+    for (i64 at = 0; at < n; at += block) sum[at / block] = sumsq(lmin(block, n - at), x + at);
+}
+
+static void sum_of_rows(i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx) {
+    for (i64 r = 0; r < rows; r++) add(n, y, x + r * ldx);
+}
+
 /* Independent chains of v_fma in registers, enough to hide the latency on every set. */
 static f64 fma_rate(i64 n) {
     enum { CHAINS = VL == 4 ? 8 : 12 };
@@ -58,5 +66,7 @@ void ISA_NAME(kern_fill_vec)(struct kern *k) {
     k->sigmoid = sigmoid;
     k->tanh = tanh_of;
     k->sumsq = sumsq;
+    k->sumsq_blocks = sumsq_blocks;
+    k->add_rows = sum_of_rows;
     k->fma_rate = fma_rate;
 }

@@ -60,6 +60,9 @@ struct layer {
     /* If op_is_chain(): describes the recurrence over the rows of r, which are the slices. */
     void (*chain)(const struct op *op, const struct run *r, bool backward, struct chain *out);
     i32 (*tensors)(const struct op *op, struct tensor_info out[8]); /* NULL = none; returns the count */
+    /* True if all functions above but init and shape touch buffers, weights and gradients through run->kern alone (of ids: pass
+     * their address on), so that they work on the memory of a device.  NULL = never: a device runs the op on the host. */
+    bool (*on_device)(const struct op *op, const struct net *n);
     /* Offset of element (row, col) of a tensor in the op's block of theta. ~offset for a bias that theta holds only as part of a
      * sum: storing gives zero, loading adds to the element at offset. */
     i64 (*place)(const struct op *op, i32 tensor, i32 row, i32 col);
@@ -86,9 +89,6 @@ const i32 *layer_live(i32 T, i32 B, const i32 *length, i32 *live);
 
 /* For layer.flops: one operation for each value of the output. */
 f64 layer_value_flops(const struct op *op, const struct net *n, i32 B, bool backward);
-
-/* For prep(): to [cols][to_ld] = transpose of from [rows][from_ld]. */
-void layer_transpose(i64 rows, i32 cols, const f32 *from, i64 from_ld, f32 *to, i64 to_ld);
 
 /* Fills one entry of tensors(). */
 void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols);

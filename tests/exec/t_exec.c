@@ -17,7 +17,15 @@ static f64 sumsq(i64 n, const f32 *x) {
     return s;
 }
 
-static const struct kern kern = {.name = "toy", .add = add, .sumsq = sumsq};
+static void blocks(i64 n, i64 block, const f32 *x, f64 *sum) {
+    for (i64 at = 0; at < n; at += block) sum[at / block] = sumsq(lmin(block, n - at), x + at);
+}
+
+static void copy(i64 rows, i64 n, f32 *to, i64 to_ld, const f32 *from, i64 from_ld) {
+    for (i64 r = 0; r < rows; r++) copy_or_zero(to + r * to_ld, from ? from + r * from_ld : NULL, n);
+}
+
+static const struct kern kern = {.name = "toy", .add = add, .copy = copy, .sumsq = sumsq, .sumsq_blocks = blocks};
 
 static void momentum(const struct optim_hyper *h, i64 n, f32 *theta, const f32 *grad, f32 *s0, f32 *s1) {
     (void)s1;

@@ -26,7 +26,15 @@ static void step_down(const struct optim_hyper *h, i64 n, f32 *theta, const f32 
     for (i64 i = 0; i < n; i++) theta[i] -= h->lr * (s0[i] = grad[i] * h->grad_scale + 0.5f * s0[i]);
 }
 
-static const struct kern kern = {.name = "toy", .add = add, .sumsq = sumsq};
+static void blocks(i64 n, i64 block, const f32 *x, f64 *sum) {
+    for (i64 at = 0; at < n; at += block) sum[at / block] = sumsq(lmin(block, n - at), x + at);
+}
+
+static void copy(i64 rows, i64 n, f32 *to, i64 to_ld, const f32 *from, i64 from_ld) {
+    for (i64 r = 0; r < rows; r++) copy_or_zero(to + r * to_ld, from ? from + r * from_ld : NULL, n);
+}
+
+static const struct kern kern = {.name = "toy", .add = add, .copy = copy, .sumsq = sumsq, .sumsq_blocks = blocks};
 static const struct optim optim = {.name = "toy", .nstate = 1, .update = step_down};
 static struct net nets[2];
 static const struct net *net;

@@ -19,7 +19,7 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
     for (i32 t = p.t0; t < p.t1; t++) {
         i64 at = ((i64)t * r->B + p.b0) * Fp;
         f32 *y = r->buf[op->out] + at;
-        memcpy(y, run_in(op, r, 0) + at, (size_t)n * sizeof *y);
+        r->kern->copy(1, n, y, n, run_in(op, r, 0) + at, n);
         r->kern->add(n, y, run_in(op, r, 1) + (once ? p.b0 * Fp : at));
     }
 }
@@ -30,13 +30,18 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     f32 *da = run_din(op, r, 0), *dc = run_din(op, r, 1);
     const f32 *dy = run_dout(r, op->out);
     if (!dy) return;
-    if (dc && once) memset(dc + p.b0 * Fp, 0, (size_t)n * sizeof *dc);
+    if (dc && once) r->kern->copy(1, n, dc + p.b0 * Fp, n, NULL, 0);
     for (i32 t = p.t0; t < p.t1; t++) {
         i64 at = ((i64)t * r->B + p.b0) * Fp;
-        if (da) memcpy(da + at, dy + at, (size_t)n * sizeof *da);
+        if (da) r->kern->copy(1, n, da + at, n, dy + at, n);
         if (dc && once) r->kern->add(n, dc + p.b0 * Fp, dy + at);
-        if (dc && !once) memcpy(dc + at, dy + at, (size_t)n * sizeof *dc);
+        if (dc && !once) r->kern->copy(1, n, dc + at, n, dy + at, n);
     }
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    (void)op, (void)n;
+    return true;
 }
 
 extern const struct layer layer_add;
@@ -48,4 +53,5 @@ const struct layer layer_add = {
     .flops = layer_value_flops,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = on_device,
 };

@@ -16,14 +16,14 @@ static err shape(struct net *n, struct op *op) {
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     const struct buf *a = &r->net->buf[op->spec.in[0]], *c = &r->net->buf[op->spec.in[1]];
     i64 Ap = buf_fp(a), Cp = buf_fp(c), Fp = round_up(op->F, LANES);
-    for (i32 t = p.t0; t < p.t1; t++)
-        for (i32 b = p.b0; b < p.b1; b++) {
-            i64 at = (i64)t * r->B + b, second = c->T == 1 ? b : at;
-            f32 *y = r->buf[op->out] + at * Fp;
-            memcpy(y, run_in(op, r, 0) + at * Ap, (size_t)a->F * sizeof *y);
-            memcpy(y + a->F, run_in(op, r, 1) + second * Cp, (size_t)c->F * sizeof *y);
-            memset(y + op->F, 0, (size_t)(Fp - op->F) * sizeof *y);
-        }
+    const i32 rows = p.b1 - p.b0;
+    for (i32 t = p.t0; t < p.t1; t++) {
+        i64 at = (i64)t * r->B + p.b0, second = c->T == 1 ? p.b0 : at;
+        f32 *y = r->buf[op->out] + at * Fp;
+        r->kern->copy(rows, a->F, y, Fp, run_in(op, r, 0) + at * Ap, Ap);
+        r->kern->copy(rows, c->F, y + a->F, Fp, run_in(op, r, 1) + second * Cp, Cp);
+        r->kern->copy(rows, Fp - op->F, y + op->F, Fp, NULL, 0);
+    }
 }
 
 static void bwd(const struct op *op, const struct run *r, struct part p) {
@@ -32,20 +32,23 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     f32 *da = run_din(op, r, 0), *dc = run_din(op, r, 1);
     const f32 *dy = run_dout(r, op->out);
     if (!dy) return;
-    if (dc && c->T == 1) memset(dc + p.b0 * Cp, 0, (size_t)((p.b1 - p.b0) * Cp) * sizeof *dc);
-    for (i32 t = p.t0; t < p.t1; t++)
-        for (i32 b = p.b0; b < p.b1; b++) {
-            i64 at = (i64)t * r->B + b;
-            const f32 *from = dy + at * Fp;
-            if (da) {
-                memcpy(da + at * Ap, from, (size_t)a->F * sizeof *da);
-                memset(da + at * Ap + a->F, 0, (size_t)(Ap - a->F) * sizeof *da);
-            }
-            if (!dc) continue;
-            f32 *to = dc + (c->T == 1 ? b : at) * Cp;
-            if (c->T != 1) memset(to, 0, (size_t)Cp * sizeof *to);
-            for (i32 i = 0; i < c->F; i++) to[i] += from[a->F + i];
-        }
+    const i32 rows = p.b1 - p.b0;
+    const bool once = c->T == 1 && a->T > 1;
+    if (dc && once) memset(dc + p.b0 * Cp, 0, (size_t)(rows * Cp) * sizeof *dc);
+    for (i32 t = p.t0; t < p.t1; t++) {
+        const i64 at = (i64)t * r->B + p.b0;
+        const f32 *from = dy + at * Fp;
+        if (da) r->kern->copy(rows, a->F, da + at * Ap, Ap, from, Fp);
+        if (da) r->kern->copy(rows, Ap - a->F, da + at * Ap + a->F, Ap, NULL, 0);
+        if (dc && !once) r->kern->copy(rows, c->F, dc + at * Cp, Cp, from + a->F, Fp);
+        if (dc && !once) r->kern->copy(rows, Cp - c->F, dc + at * Cp + c->F, Cp, NULL, 0);
+        for (i32 b = 0; dc && once && b < rows; b++)
+            for (i32 i = 0; i < c->F; i++) dc[(p.b0 + b) * Cp + i] += from[b * Fp + a->F + i];
+    }
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    return n->buf[op->spec.in[1]].T == op->T; /* a broadcast buffer sums its gradient over the steps */
 }
 
 extern const struct layer layer_concat;
@@ -57,4 +60,5 @@ const struct layer layer_concat = {
     .flops = layer_value_flops,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = on_device,
 };

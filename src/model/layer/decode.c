@@ -18,6 +18,7 @@
  * the products of x and h apart (gru), where the last gate of h goes to the slot after that of x. */
 #include <math.h>
 
+#include "kern/device.h"
 #include "model/cell/cell.h"
 #include "model/layer.h"
 
@@ -164,28 +165,28 @@ static void h_grad(const struct dims *d, const struct kern *k, i32 rows, const f
     }
 }
 
-/* wt: row (panel, slot, unit) of z, columns pos | col | h. */
-static void transpose(const struct dims *d, const f32 *w, f32 *wt) {
-    for (i32 p = 0; p < d->NP; p++)
-        for (i32 k = 0; k < d->I + (d->cell->diagonal ? 0 : d->H); k++)
-            for (i32 g = 0; g < d->G; g++) {
-                i32 slot = k >= d->I && d->cell->split_last && g == d->G - 1 ? g + 1 : g;
-                i32 at = k < d->dp ? k : k < d->I ? d->dpp + k - d->dp : d->dpp + d->dcp + k - d->I;
-                const f32 *from = w + p * d->panel + ((i64)k * d->G + g) * LANES;
-                f32 *to = wt + ((i64)p * d->slots + slot) * LANES * d->row + at;
-                for (i32 lane = 0; lane < LANES; lane++) to[lane * d->row] = from[lane];
-            }
+/* wt: row (panel, slot, unit) of z, columns pos | col | h.  Gates and slots agree but for a split last gate of h. */
+static void transpose(const struct dims *d, const struct kern *k, const f32 *w, f32 *wt) {
+    const i32 ld = d->G * LANES, own = ld - (d->cell->split_last ? LANES : 0), h = d->cell->diagonal ? 0 : d->H;
+    for (i32 p = 0; p < d->NP; p++) {
+        const f32 *x = w + p * d->panel, *hw = x + (i64)d->I * ld;
+        f32 *to = wt + (i64)p * d->slots * LANES * d->row, *to_h = to + d->dpp + d->dcp;
+        k->transpose(d->dp, ld, x, ld, to, d->row);
+        k->transpose(d->dc, ld, x + (i64)d->dp * ld, ld, to + d->dpp, d->row);
+        k->transpose(h, own, hw, ld, to_h, d->row);
+        if (own < ld) k->transpose(h, LANES, hw + own, ld, to_h + (i64)(own + LANES) * d->row, d->row);
+    }
 }
 
 static void prep(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived) {
     struct dims d = dims_of(op, n);
     const f32 *own = theta + op->theta0, *w = theta + d.theta_cell, *bias = w + cell_packed_w(d.cell, d.I, d.H);
     f32 *zp = derived + op->derived0, *zc = zp + d.zc;
-    for (i32 s = 0; s < d.steps; s++) memcpy(zp + s * d.W, bias, (size_t)d.W * sizeof *zp);
+    k->copy(d.steps, d.W, zp, d.W, bias, 0);
     x_side(&d, k, d.steps, (struct mat){own, d.dp, d.dpp}, w, d.panel, zp);
-    memset(zc, 0, (size_t)(d.vocab * d.W) * sizeof *zc);
+    k->copy(d.vocab, d.W, zc, d.W, NULL, 0);
     if (d.dc) x_side(&d, k, d.vocab, (struct mat){own + d.col, d.dc, d.dcp}, w + (i64)d.dp * d.G * LANES, d.panel, zc);
-    transpose(&d, w, zp + d.wt);
+    transpose(&d, k, w, zp + d.wt);
 }
 
 /* Category of sample b, or -1. */
@@ -193,6 +194,54 @@ static i32 id_of(const struct op *op, const struct run *r, const struct dims *d,
     if (op->spec.in[1] < 0) return 0;
     i32 id = run_ids(op, r, 1)[b];
     return id >= 0 && id < d->vocab ? id : -1;
+}
+
+static struct device_embed on_device_rows(const struct op *op, const struct run *r, const struct dims *d, i32 rows, i64 n) {
+    return (struct device_embed){.vocab = d->vocab, .Fp = (i32)n, .t1 = 1, .b1 = rows, .B = rows, .ids = run_ids(op, r, 1)};
+}
+
+/* to [rows][n] = rows of a table by the category of each row; zeros for an unknown one. */
+static void take_rows(const struct op *op, const struct run *r, const struct dims *d, struct part q, const f32 *table, i64 n,
+                      f32 *to) {
+    const i32 rows = q.b1 - q.b0;
+    if (op->spec.in[1] < 0) {
+        r->kern->copy(rows, n, to, n, table, 0);
+        return;
+    }
+    if (r->kern->device) {
+        struct device_embed a = on_device_rows(op, r, d, rows, n);
+        a.ids += q.b0;
+        a.table = (f32 *)(uintptr_t)table;
+        a.y = to;
+        r->kern->device->embed_fwd(&a);
+        return;
+    }
+    for (i32 b = 0; b < rows; b++) {
+        const i32 id = id_of(op, r, d, q.b0 + b);
+        copy_or_zero(to + b * n, id >= 0 ? table + id * n : NULL, n);
+    }
+}
+
+/* Adds rows [rows][n] to the rows of a table by category, in order. */
+static void give_rows(const struct op *op, const struct run *r, const struct dims *d, struct part q, f32 *from, i64 n,
+                      f32 *table) {
+    const i32 rows = q.b1 - q.b0;
+    if (op->spec.in[1] < 0) {
+        r->kern->add_rows(rows, (i32)n, table, from, n);
+        return;
+    }
+    if (r->kern->device) {
+        struct device_embed a = on_device_rows(op, r, d, rows, n);
+        a.ids += q.b0;
+        a.table = table;
+        a.y = from;
+        r->kern->device->embed_bwd(&a);
+        return;
+    }
+    for (i32 b = 0; b < rows; b++) {
+        const i32 id = id_of(op, r, d, q.b0 + b);
+        if (id >= 0) r->kern->add(n, table + id * n, from + b * n);
+    }
 }
 
 /* Known inputs from flat row s*B + b on. */
@@ -222,21 +271,12 @@ static void rows_fwd(const struct op *op, const struct run *r, const struct dims
     const f32 *zp = r->derived + op->derived0, *end = run_in(op, r, 0), *wk = r->theta + op->theta0 + d->wk;
     const f32 *before = end + ((d->cell->states > 1 ? r->B : 0) + (i64)b0) * d->Hp;
     f32 *zrow = r->scratch[op->l] + b0 * d->W, *z = r->saved[op->l], *state = z + (i64)d->steps * r->B * d->W;
-    for (i32 b = 0; b < rows; b++) {
-        i32 id = id_of(op, r, d, b0 + b);
-        if (id >= 0)
-            memcpy(zrow + b * d->W, zp + d->zc + id * d->W, (size_t)d->W * sizeof *z);
-        else
-            memset(zrow + b * d->W, 0, (size_t)d->W * sizeof *z);
-    }
+    take_rows(op, r, d, (struct part){.b0 = b0, .b1 = b0 + rows}, zp + d->zc, d->W, zrow);
     if (!d->cell->diagonal) h_side(d, r->kern, rows, end + (i64)b0 * d->Hp, r->theta + d->theta_cell, zrow);
     for (i32 s = 0; s < d->steps; s++) {
         i64 at = (i64)s * r->B + b0;
-        const f32 *zs = zp + s * d->W;
-        for (i32 b = 0; b < rows; b++) {
-            f32 *to = z + (at + b) * d->W;
-            for (i64 i = 0; i < d->W; i++) to[i] = zrow[b * d->W + i] + zs[i];
-        }
+        r->kern->copy(rows, d->W, z + at * d->W, d->W, zp + s * d->W, 0);
+        r->kern->add(rows * d->W, z + at * d->W, zrow);
         if (d->nk) x_side(d, r->kern, rows, known_rows(op, r, d, at), wk, (i64)d->nk * d->G * LANES, z + at * d->W);
         if (d->cell->diagonal) {
             struct cell_rows c = copy_rows(op, r, d, b0, rows, s);
@@ -248,10 +288,11 @@ static void rows_fwd(const struct op *op, const struct run *r, const struct dims
     }
 }
 
-/* Processes a few rows at a time, so that data stays in cache between the loops. */
+/* Processes a few rows at a time, so that data stays in cache between the loops; a device wants all at once. */
 static void fwd(const struct op *op, const struct run *r, struct part part) {
     struct dims d = dims_of(op, r->net);
-    for (i32 b = part.b0; b < part.b1; b += ROWS) rows_fwd(op, r, &d, b, imin(ROWS, part.b1 - b));
+    const i32 most = r->kern->device ? part.b1 - part.b0 : ROWS;
+    for (i32 b = part.b0; b < part.b1; b += most) rows_fwd(op, r, &d, b, imin(most, part.b1 - b));
 }
 
 /* Diagonal cell: gradient of the final h of rows b0..; dstate: that of the last state. */
@@ -279,7 +320,7 @@ static void copy_bwd(const struct op *op, const struct run *r, const struct dims
         c.dw = grain_grad(r, grain_of(r, q.b0), d->theta_cell);
         step_of(d, r)->bwd(&c);
     } else {
-        memset(ds, 0, (size_t)rows * (size_t)d->Hp * sizeof *ds);
+        r->kern->copy(1, (i64)rows * d->Hp, ds, 0, NULL, 0);
         cell_kernels(d->cell, r->kern, PREC_F32)->point_bwd(rows, d->H, z, before, state, dh, ds);
         r->kern->add((i64)rows * d->Hp, dstate, ds);
     }
@@ -296,22 +337,13 @@ static void copy_bwd(const struct op *op, const struct run *r, const struct dims
 static void col_grad(const struct op *op, const struct run *r, const struct dims *d, struct part q, f32 *dw, f32 *down) {
     i32 rows = q.b1 - q.b0;
     f32 *e = scratch_ds(op, r, d) + 2 * (i64)r->B * d->Hp + (i64)q.b0 * d->dcp, *de = e + (i64)r->B * d->dcp;
-    const f32 *table = r->theta + op->theta0 + d->col, *zrow = r->scratch[op->l] + q.b0 * d->W;
-    for (i32 b = 0; b < rows; b++) {
-        i32 id = id_of(op, r, d, q.b0 + b);
-        if (id >= 0)
-            memcpy(e + (i64)b * d->dcp, table + (i64)id * d->dcp, (size_t)d->dcp * sizeof *e);
-        else
-            memset(e + (i64)b * d->dcp, 0, (size_t)d->dcp * sizeof *e);
-    }
+    const f32 *zrow = r->scratch[op->l] + q.b0 * d->W;
+    take_rows(op, r, d, q, r->theta + op->theta0 + d->col, d->dcp, e);
     x_grad(d, r->kern, rows, (struct mat){e, d->dc, d->dcp}, (struct mat){zrow, (i32)d->W, d->W}, dw + (i64)d->dp * d->G * LANES,
            d->panel);
     const f32 *wt = r->derived + op->derived0 + d->wt + d->dpp;
     r->kern->gemm_nn(rows, d->dc, (i32)d->W, zrow, d->W, wt, d->row, de, d->dcp, false);
-    for (i32 b = 0; b < rows; b++) {
-        i32 id = id_of(op, r, d, q.b0 + b);
-        if (id >= 0) r->kern->add(d->dcp, down + d->col + (i64)id * d->dcp, de + (i64)b * d->dcp);
-    }
+    give_rows(op, r, d, q, de, d->dcp, down + d->col);
 }
 
 /* Backward of all copies for one micro-batch, and its parameter gradients. */
@@ -321,8 +353,8 @@ static void grain_bwd(const struct op *op, const struct run *r, const struct dim
     f32 *z = r->saved[op->l] + q.b0 * d->W; /* row s: sum over the rows of copy s */
     i32 rows = q.b1 - q.b0;
     i64 ldz = r->B * d->W;
-    memset(dstate, 0, (size_t)rows * (size_t)d->Hp * sizeof *dstate);
-    memset(zrow, 0, (size_t)(rows * d->W) * sizeof *zrow);
+    r->kern->copy(1, (i64)rows * d->Hp, dstate, 0, NULL, 0);
+    r->kern->copy(1, rows * d->W, zrow, 0, NULL, 0);
     if (d->cell->diagonal) memset(h_gradient(op, r, d, dstate, q.b0), 0, (size_t)rows * (size_t)d->Hp * sizeof *dstate);
     for (i32 s = 0; s < d->steps; s++) {
         copy_bwd(op, r, d, q, s, dstate, down + d->wk);
@@ -349,6 +381,11 @@ static void bwd(const struct op *op, const struct run *r, struct part part) {
     if (dend && !d.cell->diagonal)
         r->kern->gemm_nn(part.b1 - part.b0, d.H, (i32)d.W, r->scratch[op->l] + part.b0 * d.W, d.W,
                          r->derived + op->derived0 + d.wt + d.dpp + d.dcp, d.row, dend + first, d.Hp, !two);
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    const struct op *shared = &n->op[op->spec.share];
+    return !cell_of(shared->spec.cell)->diagonal;
 }
 
 static i32 known_of(const struct op *op) {
@@ -387,6 +424,7 @@ const struct layer layer_decode = {
     .prep = prep,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = on_device,
     .tensors = tensors,
     .place = place,
 };

@@ -35,20 +35,21 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
 }
 
 static void prep(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived) {
-    (void)n, (void)k;
+    (void)n;
     const i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
-    if (op->nderived) layer_transpose(op->I, op->F, theta + op->theta0, Np, derived + op->derived0, Ip);
+    if (op->nderived) k->transpose(op->I, op->F, theta + op->theta0, Np, derived + op->derived0, Ip);
 }
 
 static void activate(enum activation act, const struct kern *k, i64 n, f32 *y) {
     if (act == ACT_TANH) k->tanh(n, y, y);
-    if (act != ACT_RELU) return;
-    for (i64 i = 0; i < n; i++) y[i] = y[i] > 0 ? y[i] : 0;
+    if (act == ACT_RELU) k->relu(n, y, y);
 }
 
 /* Few outputs: vectorized along the inputs, with the derived copy. */
 enum { NARROW_INPUTS = 1024 };
-static bool is_narrow(const struct op *op) { return op->F <= NARROW && op->I <= NARROW_INPUTS && op->nderived > 0; }
+static bool is_narrow(const struct op *op, const struct kern *k) {
+    return op->F <= NARROW && op->I <= NARROW_INPUTS && op->nderived > 0 && k->narrow_fwd;
+}
 
 static void fwd(const struct op *op, const struct run *r, struct part part) {
     i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
@@ -57,10 +58,10 @@ static void fwd(const struct op *op, const struct run *r, struct part part) {
         i32 rows;
         i64 first = part_run(r, part, i, &rows);
         f32 *y = r->buf[op->out] + first * Np;
-        if (is_narrow(op)) {
+        if (is_narrow(op, r->kern)) {
             r->kern->narrow_fwd(op->F, rows, Ip, x + first * Ip, Ip, r->derived + op->derived0, Ip, bias, y, Np);
         } else {
-            for (i32 b = 0; b < rows; b++) memcpy(y + (i64)b * Np, bias, (size_t)Np * sizeof *y);
+            r->kern->copy(rows, Np, y, Np, bias, 0);
             r->kern->gemm_nn(rows, op->F, op->I, x + first * Ip, Ip, w, Np, y, Np, true);
         }
         activate(op->spec.act, r->kern, (i64)rows * Np, y);
@@ -68,11 +69,9 @@ static void fwd(const struct op *op, const struct run *r, struct part part) {
 }
 
 /* dz = dy * act'(z), expressed in y = act(z). */
-static void deactivate(enum activation act, i64 n, const f32 *y, f32 *dy) {
-    if (act == ACT_TANH)
-        for (i64 i = 0; i < n; i++) dy[i] *= 1 - y[i] * y[i];
-    if (act == ACT_RELU)
-        for (i64 i = 0; i < n; i++) dy[i] = y[i] > 0 ? dy[i] : 0;
+static void deactivate(enum activation act, const struct kern *k, i64 n, const f32 *y, f32 *dy) {
+    if (act == ACT_TANH) k->tanh_slope(n, dy, y);
+    if (act == ACT_RELU) k->relu_slope(n, dy, y);
 }
 
 static void narrow_grad(const struct op *op, const struct run *r, struct part part, f32 *dw) {
@@ -93,12 +92,11 @@ static void grad(const struct op *op, const struct run *r, struct part part, f32
     i64 first = part_run(r, part, 0, &rows);
     f32 *db = dw + (i64)op->I * Np;
     const f32 *x = run_in(op, r, 0) + first * Ip, *dz = r->dbuf[op->out] + first * Np;
-    if (is_narrow(op))
+    if (is_narrow(op, r->kern))
         narrow_grad(op, r, part, dw);
     else
         r->kern->gemm_tn_runs(op->I, op->F, rows, n, x, Ip, (i64)r->B * Ip, dz, Np, (i64)r->B * Np, dw, Np);
-    for (i32 i = 0; i < n; i++, dz += (i64)r->B * Np)
-        for (i32 b = 0; b < rows; b++) r->kern->add(Np, db, dz + (i64)b * Np);
+    for (i32 i = 0; i < n; i++, dz += (i64)r->B * Np) r->kern->add_rows(rows, Np, db, dz, Np);
 }
 
 static void bwd(const struct op *op, const struct run *r, struct part part) {
@@ -109,15 +107,20 @@ static void bwd(const struct op *op, const struct run *r, struct part part) {
         i32 rows;
         i64 first = part_run(r, part, i, &rows);
         f32 *dz = r->dbuf[op->out] + first * Np;
-        deactivate(op->spec.act, (i64)rows * Np, r->buf[op->out] + first * Np, dz);
+        deactivate(op->spec.act, r->kern, (i64)rows * Np, r->buf[op->out] + first * Np, dz);
         const f32 *wt = r->derived + op->derived0;
-        if (dx && is_narrow(op))
+        if (dx && is_narrow(op, r->kern))
             r->kern->narrow_dx(op->F, rows, Ip, dz, Np, wt, Ip, dx + first * Ip, Ip);
         else if (dx)
             r->kern->gemm_nn(rows, op->I, op->F, dz, Np, wt, Ip, dx + first * Ip, Ip, false);
     }
     for (i32 g = grain_first(r, part); g < grain_end(r, part); g++)
         grad(op, r, part_grain(r, part, g), grain_grad(r, g, op->theta0));
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    (void)op, (void)n;
+    return true;
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
@@ -141,6 +144,7 @@ const struct layer layer_dense = {
     .prep = prep,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = on_device,
     .tensors = tensors,
     .place = place,
 };

@@ -5,6 +5,7 @@
  * thresholds; the scale uses the rounded threshold, so the mean is exact. */
 #include <math.h>
 
+#include "kern/device.h"
 #include "model/layer.h"
 #include "model/layer/dropout_mask.h"
 
@@ -73,6 +74,26 @@ static void masks(const struct op *op, const struct run *r, i64 first, i64 rows,
     }
 }
 
+/* On a device the masks of consecutive rows of the whole batch are drawn together with the product. */
+static void on_device_rows(const struct op *op, const struct run *r, const f32 *x, f32 *y, i64 first, i64 rows, bool draws) {
+    const i64 Fp = round_up(op->F, LANES), panels = Fp / LANES;
+    const u32 drop = threshold(op);
+    for (i64 at = first, n; at < first + rows; at += n) {
+        n = r->B == r->whole ? rows : lmin(first + rows - at, r->B - at % r->B);
+        const struct device_dropout a = {.panels = n * panels,
+                                         .place = (i64)((u64)op->l << 48 | 2 * (u64)(run_place(r, at) * panels)),
+                                         .x = x + (at - first) * Fp,
+                                         .y = y + (at - first) * Fp,
+                                         .mask = (u32 *)(void *)r->saved[op->l] + at * panels,
+                                         .seed = r->seed,
+                                         .step = r->step,
+                                         .drop = drop,
+                                         .scale = (f32)ONE / (f32)(ONE - drop),
+                                         .draw = draws};
+        r->kern->device->dropout(&a);
+    }
+}
+
 static bool identity(const struct op *op, const struct run *r) { return !r->train || threshold(op) == 0; }
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
@@ -85,7 +106,11 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
         const f32 *x = run_in(op, r, 0) + first * Fp;
         f32 *y = r->buf[op->out] + first * Fp;
         if (identity(op, r)) {
-            memcpy(y, x, (size_t)(rows * Fp) * sizeof *y);
+            r->kern->copy(rows, Fp, y, Fp, x, Fp);
+            continue;
+        }
+        if (r->kern->device) {
+            on_device_rows(op, r, x, y, first, rows, true);
             continue;
         }
         masks(op, r, first, rows, mask);
@@ -104,11 +129,20 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
         i32 rows;
         i64 first = part_run(r, p, i, &rows);
         if (identity(op, r)) {
-            memcpy(dx + first * Fp, dy + first * Fp, (size_t)(rows * Fp) * sizeof *dx);
+            r->kern->copy(rows, Fp, dx + first * Fp, Fp, dy + first * Fp, Fp);
+            continue;
+        }
+        if (r->kern->device) {
+            on_device_rows(op, r, dy + first * Fp, dx + first * Fp, first, rows, false);
             continue;
         }
         kern_of(r->kern)->scale(rows * panels, mask + first * panels, scale, dy + first * Fp, dx + first * Fp);
     }
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    (void)op, (void)n;
+    return true;
 }
 
 extern const struct layer layer_dropout;
@@ -122,4 +156,5 @@ const struct layer layer_dropout = {
     .flops = flops,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = on_device,
 };

@@ -1,4 +1,5 @@
 /* embed.c - embedding lookup: ids i32 [T][B] -> y [T][B][units]. An id outside the vocabulary gives zeros. */
+#include "kern/device.h"
 #include "model/layer.h"
 
 static err shape(struct net *n, struct op *op) {
@@ -24,8 +25,40 @@ static i64 row_of(const struct op *op, const struct run *r, i64 at) {
     return id >= 0 && id < op->spec.vocab ? id : -1;
 }
 
+static struct device_embed on_device_rows(const struct op *op, const struct run *r, struct part p) {
+    return (struct device_embed){.vocab = op->spec.vocab,
+                                 .Fp = round_up(op->F, LANES),
+                                 .t0 = p.t0,
+                                 .t1 = p.t1,
+                                 .b0 = p.b0,
+                                 .b1 = p.b1,
+                                 .B = r->B,
+                                 .ids = run_ids(op, r, 0)};
+}
+
+static void fwd_on_device(const struct op *op, const struct run *r, struct part p) {
+    struct device_embed a = on_device_rows(op, r, p);
+    a.table = (f32 *)(uintptr_t)(r->theta + op->theta0);
+    a.y = r->buf[op->out];
+    r->kern->device->embed_fwd(&a);
+}
+
+static void bwd_on_device(const struct op *op, const struct run *r, struct part p) {
+    for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
+        struct device_embed a = on_device_rows(op, r, part_grain(r, p, g));
+        a.table = grain_grad(r, g, op->theta0);
+        a.y = run_dout(r, op->out);
+        a.marks = r->touched ? (u8 *)r->touched[g] + op->theta0 / LANES : NULL;
+        r->kern->device->embed_bwd(&a);
+    }
+}
+
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     i64 Fp = round_up(op->F, LANES);
+    if (r->kern->device) {
+        fwd_on_device(op, r, p);
+        return;
+    }
     for (i32 t = p.t0; t < p.t1; t++)
         for (i32 b = p.b0; b < p.b1; b++) {
             i64 at = (i64)t * r->B + b, row = row_of(op, r, at);
@@ -41,6 +74,10 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     const f32 *dy = run_dout(r, op->out);
     i64 Fp = round_up(op->F, LANES);
     if (!dy) return;
+    if (r->kern->device) {
+        bwd_on_device(op, r, p);
+        return;
+    }
     for (i32 t = p.t0; t < p.t1; t++)
         for (i32 b = p.b0; b < p.b1; b++) {
             i64 at = (i64)t * r->B + b, row = row_of(op, r, at);
@@ -49,6 +86,11 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
             r->kern->add(Fp, grain_grad(r, g, op->theta0 + row * Fp), dy + at * Fp);
             grain_touch(r, g, op->theta0 + row * Fp, Fp);
         }
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    (void)op, (void)n;
+    return true;
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
@@ -72,6 +114,7 @@ const struct layer layer_embed = {
     .init = init,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = on_device,
     .tensors = tensors,
     .place = place,
 };

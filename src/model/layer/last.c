@@ -15,9 +15,8 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, op->spec.name, 1, op->F, in->grad, &op->out);
 }
 
-/* The row from which row b is copied; -1 = none. */
+/* The row from which row b is copied, where ids say it; -1 = none. */
 static i32 from_row(const struct op *op, const struct run *r, i32 b) {
-    if (!op_crosses(op)) return b;
     const i32 from = run_ids(op, r, LAST_FROM)[b];
     return from < r->B ? from : -1;
 }
@@ -25,6 +24,10 @@ static i32 from_row(const struct op *op, const struct run *r, i32 b) {
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     const i64 Fp = round_up(op->F, LANES);
     const f32 *end = run_in(op, r, 0);
+    if (!op_crosses(op)) {
+        r->kern->copy(p.b1 - p.b0, Fp, r->buf[op->out] + p.b0 * Fp, Fp, end + p.b0 * Fp, Fp);
+        return;
+    }
     for (i32 b = p.b0; b < p.b1; b++) {
         const i32 from = from_row(op, r, b);
         f32 *y = r->buf[op->out] + b * Fp;
@@ -41,13 +44,18 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     const f32 *dy = run_dout(r, op->out);
     if (!dend || !dy) return;
     const i64 Fp = round_up(op->F, LANES);
-    const i32 b0 = op_crosses(op) ? 0 : p.b0, b1 = op_crosses(op) ? r->B : p.b1;
     for (i32 s = 0; s < r->net->buf[op->spec.in[0]].T; s++)
-        memset(dend + ((i64)s * r->B + p.b0) * Fp, 0, (size_t)((p.b1 - p.b0) * Fp) * sizeof *dend);
-    for (i32 b = b0; b < b1; b++) {
+        r->kern->copy(p.b1 - p.b0, Fp, dend + ((i64)s * r->B + p.b0) * Fp, Fp, op_crosses(op) || s > 0 ? NULL : dy + p.b0 * Fp,
+                      Fp);
+    for (i32 b = 0; b < r->B && op_crosses(op); b++) {
         const i32 from = from_row(op, r, b);
         if (from >= p.b0 && from < p.b1) r->kern->add(Fp, dend + from * Fp, dy + b * Fp);
     }
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    (void)n;
+    return !op_crosses(op);
 }
 
 extern const struct layer layer_last;
@@ -60,4 +68,5 @@ const struct layer layer_last = {
     .flops = layer_value_flops,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = on_device,
 };

@@ -81,9 +81,9 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
     const struct dims d = dims_of(op);
     const f32 *w = theta + op->theta0;
     f32 *to = derived + op->derived0;
-    layer_transpose(d.P, (i32)d.W, w + d.wh, d.W, to, d.Pp);
-    layer_transpose(d.H, d.P, w + d.whr, d.Pp, to + d.whrt, d.Hp);
-    if (op->nderived > d.wxt) layer_transpose(d.I, (i32)d.W, w, d.W, to + d.wxt, d.Ip);
+    k->transpose(d.P, (i32)d.W, w + d.wh, d.W, to, d.Pp);
+    k->transpose(d.H, d.P, w + d.whr, d.Pp, to + d.whrt, d.Hp);
+    if (op->nderived > d.wxt) k->transpose(d.I, (i32)d.W, w, d.W, to + d.wxt, d.Ip);
 }
 
 /* ------------------------------------------------------------------ through time -------------------------------------------- */

@@ -155,18 +155,17 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
     plain_fwd(op, r, op->spec.precision, &args, p);
 }
 
-void recurrent_pad_dx(const struct cell_args *args, struct part p) {
-    i64 tail = args->dx_ld - args->I;
+void recurrent_pad_dx(const struct run *r, const struct cell_args *args, struct part p) {
+    const i64 tail = args->dx_ld - args->I;
     if (!args->dx || tail == 0 || p.me > 0) return;
     for (i32 t = p.t0; t < p.t1; t++)
-        for (i32 b = p.b0; b < p.b1; b++)
-            memset(args->dx + ((i64)t * args->B + b) * args->dx_ld + args->I, 0, (size_t)tail * sizeof *args->dx);
+        r->kern->copy(p.b1 - p.b0, tail, args->dx + ((i64)t * args->B + p.b0) * args->dx_ld + args->I, args->dx_ld, NULL, 0);
 }
 
 /* Steps of backward after which dW is added. Sums continue range by range, so the length must not depend on the number of
  * threads: it follows from B. */
 static i32 dw_steps(const struct run *r, i32 T) {
-    if (r->ngrain > FEW_GRAINS) return T;
+    if (r->ngrain > FEW_GRAINS || r->kern->device) return T; /* a device has no cache that would keep dz for long */
     return imin(T, imax(imax(1, SLICE_ROWS / r->grain), ceil_div(T, SLICES)));
 }
 
@@ -193,7 +192,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
         const struct part q = {.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = imin(op->T, slice + steps)};
         if (t0 == slice && !p.apart) slice_dw(op, r, &args, q);
     }
-    recurrent_pad_dx(&args, p);
+    recurrent_pad_dx(r, &args, p);
 }
 
 /* dw of the ranges in the order of bwd; this part's panels of each. */
@@ -213,6 +212,12 @@ static void dw(const struct op *op, const struct run *r, struct part p) {
 static i64 adds(const struct op *op, i32 k, i32 n) {
     const i32 panels = ceil_div(op->F, LANES);
     return cell_packed_w(cell_of(op->spec.cell), op->I, op->F) / panels * ((i64)panels * k / n);
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    (void)n;
+    const bool whole = op->spec.in[2] < 0 && !recurrent_sliced(op);
+    return whole && op->spec.precision == PREC_F32 && op->spec.cell < CELL_NKIND;
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
@@ -242,6 +247,7 @@ const struct layer layer_recurrent = {
     .bwd = bwd,
     .dw = dw,
     .adds = adds,
+    .on_device = on_device,
     .split = &recurrent_split,
     .tensors = tensors,
     .place = place,

@@ -29,7 +29,7 @@ extern const struct layer_split recurrent_split; /* recurrent_split.c */
 /* For shape(): checks in[2] and in[3], declares out and end. */
 err recurrent_buffers(struct net *n, struct op *op, i32 states);
 /* Zeroes the padding of dx: the kernels write only the I values of a row. */
-void recurrent_pad_dx(const struct cell_args *args, struct part p);
+void recurrent_pad_dx(const struct run *r, const struct cell_args *args, struct part p);
 
 /* Sizes for layer.saved and layer.scratch, including the chain's if the op is sliced. */
 i64 recurrent_saved(const struct op *op, const struct net *n, struct rows B);

@@ -344,7 +344,7 @@ static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
         }
         w.r->kern->add(op->ntheta, grain_grad(w.r, g, op->theta0), dw_of(&w, g));
     }
-    recurrent_pad_dx(&args, p);
+    recurrent_pad_dx(w.r, &args, p);
     f32 *dgiven = op->spec.in[1] >= 0 ? run_din(op, w.r, 1) : NULL;
     for (i32 b = p.b0; b < p.b1 && dgiven; b++) state_copy(&w, dgiven, b, w.prev[w.r->row0 + b] < 0 ? w.final : NULL, b);
 }

@@ -121,7 +121,7 @@ static void dx(const struct op *op, const struct run *r, struct part p) {
     const struct cell_args x = args_of(op, r, p, &team);
     p.me = 0;
     kernels(op, r)->dx(&x, p.b0, p.b1, p.t0, p.t1);
-    recurrent_pad_dx(&x, p);
+    recurrent_pad_dx(r, &x, p);
 }
 
 const struct layer_split recurrent_split = {.can = can,

@@ -130,11 +130,6 @@ i64 layer_cell_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64
 
 f32 layer_normal(const struct op *op, u64 seed, i64 i) { return (f32)rng_normal(seed, RNG_INIT, (u32)op->l, (u64)i); }
 
-void layer_transpose(i64 rows, i32 cols, const f32 *from, i64 from_ld, f32 *to, i64 to_ld) {
-    for (i64 i = 0; i < rows; i++)
-        for (i32 j = 0; j < cols; j++) to[j * to_ld + i] = from[i * from_ld + j];
-}
-
 i32 layer_cell_tensors(const struct op *op, i32 H, struct tensor_info *out) {
     const struct cell *c = cell_of(op->spec.cell);
     for (i32 i = 0, rows, cols; i < cell_tensors(c); i++) {

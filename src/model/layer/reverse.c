@@ -20,14 +20,16 @@ static err shape(struct net *n, struct op *op) {
 }
 
 static i32 length_of(const struct op *op, const struct run *r, i32 b) {
-    if (op->spec.in[1] < 0) return op->T;
     return imax(0, imin(op->T, run_ids(op, r, 1)[b]));
 }
 
 /* to[t] of row b = from[n-1-t], 0 after the n steps of the row. */
 static void reverse_rows(const struct op *op, const struct run *r, struct part p, const f32 *from, f32 *to) {
-    i64 Fp = round_up(op->F, LANES), step = r->B * Fp;
+    i64 Fp = round_up(op->F, LANES), step = r->B * Fp, rows = (p.b1 - p.b0) * Fp;
     size_t bytes = (size_t)Fp * sizeof *to;
+    for (i32 t = 0; t < op->T && op->spec.in[1] < 0; t++)
+        r->kern->copy(1, rows, to + t * step + p.b0 * Fp, rows, from + (op->T - 1 - t) * step + p.b0 * Fp, rows);
+    if (op->spec.in[1] < 0) return;
     for (i32 b = p.b0; b < p.b1; b++) {
         i32 n = length_of(op, r, b);
         for (i32 t = 0; t < n; t++) memcpy(to + t * step + b * Fp, from + (n - 1 - t) * step + b * Fp, bytes);
@@ -41,7 +43,7 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
     reverse_rows(op, r, p, x, r->buf[op->out]);
     for (i32 t = 0; t < op->T && op->end >= 0; t++) {
         i64 at = ((i64)t * r->B + p.b0) * Fp;
-        memcpy(r->buf[op->end] + at, x + at, (size_t)((p.b1 - p.b0) * Fp) * sizeof *x);
+        r->kern->copy(1, (p.b1 - p.b0) * Fp, r->buf[op->end] + at, 0, x + at, 0);
     }
 }
 
@@ -53,9 +55,14 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     if (dy) reverse_rows(op, r, p, dy, dx);
     for (i32 t = 0; t < op->T; t++) {
         i64 at = ((i64)t * r->B + p.b0) * Fp;
-        if (!dy) memset(dx + at, 0, (size_t)n * sizeof *dx);
+        if (!dy) r->kern->copy(1, n, dx + at, n, NULL, 0);
         if (dsame) r->kern->add(n, dx + at, dsame + at);
     }
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    (void)n;
+    return op->spec.in[1] < 0;
 }
 
 extern const struct layer layer_reverse;
@@ -67,4 +74,5 @@ const struct layer layer_reverse = {
     .flops = layer_value_flops,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = on_device,
 };

@@ -119,7 +119,7 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
     const f32 *head = theta + op->theta0 + d.head;
     f32 *to = derived + op->derived0;
     cell_kernels(d.cell, k, d.precision)->prep(d.I, d.H, theta + op->theta0, to);
-    layer_transpose(d.H, d.N, head, d.Np, to + d.head_t, d.Hp);
+    k->transpose(d.H, d.N, head, d.Np, to + d.head_t, d.Hp);
 }
 
 static struct cell_args args_of(const struct op *op, const struct run *r, const struct dims *d) {

@@ -125,8 +125,43 @@ static void short_rows_grad(const struct op *op, const struct run *r, i32 t, i32
     }
 }
 
+/* ------------------------------------------------------------------ on a device ------------------------------------------- */
+
+static struct device_loss on_device(const struct op *op, const struct run *r, struct part p, enum loss_kind kind) {
+    const i32 Q = imax(1, op->spec.nquantile);
+    return (struct device_loss){.kind = kind,
+                                .F = op->F,
+                                .Q = Q,
+                                .t0 = p.t0,
+                                .t1 = p.t1,
+                                .b0 = p.b0,
+                                .b1 = p.b1,
+                                .B = r->B,
+                                .pred = run_in(op, r, 0),
+                                .target = run_in(op, r, 1),
+                                .base = op->spec.in[2] >= 0 ? run_in(op, r, 2) : NULL,
+                                .quantile = op->spec.quantile,
+                                .sum = r->loss,
+                                .slope = run_din(op, r, 0),
+                                .scale = r->loss_scale / (f32)Q,
+                                .grain = r->grain,
+                                .row0 = r->row0};
+}
+
+bool loss_on_device(const struct op *op, const struct net *n) {
+    (void)op, (void)n;
+    return true;
+}
+
+/* ------------------------------------------------------------------ the pass ----------------------------------------------- */
+
 /* Parts cover whole micro-batches; the parts of one micro-batch come in order of t. */
 void loss_fwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn) {
+    if (r->kern->device) {
+        const struct device_loss a = on_device(op, r, p, fn->kind);
+        r->kern->device->loss_sum(&a);
+        return;
+    }
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
         struct part q = part_grain(r, p, g);
         f64 total = p.t0 == 0 ? 0 : r->loss[g];
@@ -155,6 +190,11 @@ void loss_bwd(const struct op *op, const struct run *r, struct part p, const str
     i64 Ip = round_up(op->I, LANES);
     i32 Q = imax(1, op->spec.nquantile);
     if (!d) return;
+    if (r->kern->device) {
+        const struct device_loss a = on_device(op, r, p, fn->kind);
+        r->kern->device->loss_slope(&a);
+        return;
+    }
     for (i32 t = p.t0; t < p.t1 && rows_are_short(op); t++) short_rows_grad(op, r, t, p.b0, p.b1, fn, d);
     for (i32 t = p.t0; t < p.t1 && !rows_are_short(op); t++)
         for (i32 b = p.b0; b < p.b1; b++) {

@@ -9,10 +9,12 @@
 #ifndef STRETTO_MODEL_LOSS_LOSS_H
 #define STRETTO_MODEL_LOSS_LOSS_H
 
+#include "kern/device.h"
 #include "model/layer.h"
 
 /* For n errors of quantile i; n is a multiple of LANES. */
 struct loss_fn {
+    enum loss_kind kind; /* the same on a device */
     void (*value)(const struct op *op, i32 i, i32 n, const f32 *e, f32 *value);
     void (*slope)(const struct op *op, i32 i, i32 n, const f32 *e, f32 *slope);
 };
@@ -21,5 +23,6 @@ err loss_shape(struct net *n, struct op *op);
 f64 loss_flops(const struct op *op, const struct net *n, i32 B, bool backward);
 void loss_fwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn);
 void loss_bwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn);
+bool loss_on_device(const struct op *op, const struct net *n);
 
 #endif

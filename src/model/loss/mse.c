@@ -11,7 +11,7 @@ static void slope(const struct op *op, i32 quantile, i32 n, const f32 *restrict 
     for (i32 i = 0; i < n; i++) d[i] = 2 * e[i];
 }
 
-static const struct loss_fn fn = {value, slope};
+static const struct loss_fn fn = {.kind = LOSS_MSE, .value = value, .slope = slope};
 static void fwd(const struct op *op, const struct run *r, struct part p) { loss_fwd(op, r, p, &fn); }
 static void bwd(const struct op *op, const struct run *r, struct part p) { loss_bwd(op, r, p, &fn); }
 
@@ -24,4 +24,5 @@ const struct layer layer_loss_mse = {
     .flops = loss_flops,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = loss_on_device,
 };

@@ -12,7 +12,7 @@ static void slope(const struct op *op, i32 quantile, i32 n, const f32 *restrict 
     for (i32 i = 0; i < n; i++) d[i] = (e[i] > 0 ? above : 0.0f) + (e[i] < 0 ? below : 0.0f);
 }
 
-static const struct loss_fn fn = {value, slope};
+static const struct loss_fn fn = {.kind = LOSS_QUANTILE, .value = value, .slope = slope};
 static void fwd(const struct op *op, const struct run *r, struct part p) { loss_fwd(op, r, p, &fn); }
 static void bwd(const struct op *op, const struct run *r, struct part p) { loss_bwd(op, r, p, &fn); }
 
@@ -30,4 +30,5 @@ const struct layer layer_loss_quantile = {
     .flops = loss_flops,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = loss_on_device,
 };

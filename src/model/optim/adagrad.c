@@ -18,6 +18,7 @@ extern const struct optim optim_adagrad;
 const struct optim optim_adagrad = {
     .name = "adagrad",
     .help = "steps divided by the root of all squares so far",
+    .rule = RULE_ADAGRAD,
     .nstate = 1,
     .state_name = {"sum"},
     .update = update,

@@ -23,6 +23,7 @@ extern const struct optim optim_adam;
 const struct optim optim_adam = {
     .name = "adam",
     .help = "Adam",
+    .rule = RULE_ADAM,
     .nstate = 2,
     .state_name = {"exp_avg", "exp_avg_sq"},
     .update = update,

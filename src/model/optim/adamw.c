@@ -23,6 +23,7 @@ extern const struct optim optim_adamw;
 const struct optim optim_adamw = {
     .name = "adamw",
     .help = "Adam with decoupled weight decay",
+    .rule = RULE_ADAMW,
     .nstate = 2,
     .state_name = {"exp_avg", "exp_avg_sq"},
     .update = update,

@@ -7,6 +7,7 @@
 #define STRETTO_MODEL_OPTIM_OPTIM_H
 
 #include "base/option_structs.h"
+#include "kern/device.h"
 
 struct optim_hyper {
     f32 lr;
@@ -25,6 +26,7 @@ struct optim_hyper {
 
 struct optim {
     const char *name, *help;
+    enum optim_rule rule;      /* the same on a device */
     i32 nstate;                /* state vectors: 0 (sgd) .. 2 (adam) */
     const char *state_name[2]; /* "exp_avg", "exp_avg_sq": names in checkpoints */
     void (*update)(const struct optim_hyper *h, i64 n, f32 *theta, const f32 *grad, f32 *s0, f32 *s1);

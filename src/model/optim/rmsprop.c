@@ -18,6 +18,7 @@ extern const struct optim optim_rmsprop;
 const struct optim optim_rmsprop = {
     .name = "rmsprop",
     .help = "steps divided by a running deviation",
+    .rule = RULE_RMSPROP,
     .nstate = 1,
     .state_name = {"square_avg"},
     .update = update,

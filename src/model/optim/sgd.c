@@ -16,6 +16,7 @@ extern const struct optim optim_sgd;
 const struct optim optim_sgd = {
     .name = "sgd",
     .help = "gradient descent with momentum",
+    .rule = RULE_SGD,
     .nstate = 1,
     .state_name = {"momentum_buffer"},
     .update = update,
