@@ -2,7 +2,11 @@
 #define _GNU_SOURCE
 #include "base/clock.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+#include "base/str.h"
 
 enum { DAY = 86400 };
 
@@ -17,6 +21,12 @@ f64 clock_cpu(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
+}
+
+f64 clock_deadline(void) {
+    const char *text = getenv("STRETTO_DEADLINE");
+    f64 seconds = 0;
+    return text && str_to_f64(text, strlen(text), '.', &seconds) && seconds > 0 ? seconds : CLOCK_DEADLINE;
 }
 
 f64 clock_wall(void) { return read_clock(CLOCK_REALTIME); }

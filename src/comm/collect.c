@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "comm/rank.h"
 
@@ -90,7 +91,7 @@ err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes)
     const f64 usual = comm_set_deadline(c, (f64)INFINITY);
     /* STRETTO_DEADLINE applies to messages; it does not make work faster. A shorter deadline set with comm_set_deadline does
      * count. */
-    c->patience = c->life_check = LONGER * (usual < comm_default_deadline() ? usual : dmax(usual, COMM_DEADLINE));
+    c->patience = c->life_check = LONGER * (usual < clock_deadline() ? usual : dmax(usual, CLOCK_DEADLINE));
     err e = comm_broadcast(c, name, data, bytes);
     c->patience = 0;
     comm_set_deadline(c, usual);

@@ -58,16 +58,10 @@ i32 comm_local_size(const struct comm *c) {
     return c ? n : 1;
 }
 
-f64 comm_default_deadline(void) {
-    const char *text = getenv("STRETTO_DEADLINE");
-    f64 seconds = 0;
-    return text && str_to_f64(text, strlen(text), '.', &seconds) && seconds > 0 ? seconds : COMM_DEADLINE;
-}
-
 f64 comm_set_deadline(struct comm *c, f64 seconds) {
     if (!c) return 0;
     const f64 before = c->deadline;
-    c->deadline = seconds > 0 ? seconds : comm_default_deadline();
+    c->deadline = seconds > 0 ? seconds : clock_deadline();
     atomic_store_explicit(&c->watch.deadline, c->deadline, memory_order_relaxed);
     return before;
 }
@@ -349,7 +343,7 @@ static err open_job(struct comm *c, void *arg) {
 static struct timespec join_deadline(void) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_sec += (time_t)ceil(dmin(comm_default_deadline(), 1e9)) + 1;
+    t.tv_sec += (time_t)ceil(dmin(clock_deadline(), 1e9)) + 1;
     return t;
 }
 
@@ -365,7 +359,7 @@ static err open_transport(struct comm *c) {
     if (done) return comm_end(c);
     return FAIL_AT(E801, NULL, "the same command again; stretto doctor, if it comes back",
                    "%s has not joined this rank to the others for %.3g s: one of them has not started, or has ended", c->t->name,
-                   comm_default_deadline());
+                   clock_deadline());
 }
 
 static err start(struct comm *c) {
@@ -399,7 +393,7 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
                        COMM_RANKS);
     }
     struct comm *c = mem_alloc(sizeof *c);
-    if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = comm_default_deadline(),
+    if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = clock_deadline(),
                               .failed = true};
     err e = c ? mem_new((void **)&c->member, size, sizeof *c->member) : -E601;
     if (e >= 0) e = mem_new((void **)&c->first, size, sizeof *c->first);

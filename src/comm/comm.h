@@ -26,7 +26,6 @@ struct sink;
 
 enum { COMM_RANKS = 1024, COMM_NAME = 24, COMM_HOST = 64, COMM_PATH = 512, COMM_FOLDER = 4097 };
 #define COMM_HASH ((u64)0xcbf29ce484222325)
-#define COMM_DEADLINE 60.0 /* seconds without a message; the environment variable STRETTO_DEADLINE overrides it */
 
 /* The header of a message: equal on both sides. */
 struct comm_head {
@@ -106,13 +105,12 @@ void *comm_alloc(struct comm *c, size_t bytes);
 void comm_release(struct comm *c, void *p);
 void comm_zero(struct comm *c, void *p); /* zeroes the memory; its pages go back to the system until they are touched again */
 const struct comm_rank_info *comm_rank_info(const struct comm *c, i32 rank);
-/* Sets the longest wait for a message; 0 = comm_default_deadline(). Returns the previous value; NULL has none. */
+/* Sets the longest wait for a message; 0 = clock_deadline(). Returns the previous value; NULL has none. */
 f64 comm_set_deadline(struct comm *c, f64 seconds);
 /* Minimum sleep of comm_idle if no message is awaited (at most two milliseconds): polling disturbs a worker. */
 void comm_set_idle_sleep(struct comm *c, f64 seconds);
 /* From any thread: wakes the agent, because something it may not have seen is ready. No effect without an agent. */
 void comm_wake(struct comm *c);
-f64 comm_default_deadline(void); /* 60 s, or STRETTO_DEADLINE */
 /* Callback: what is known of a rank that does not answer ("in phase train at step 812, 41 s ago"), for the text of E801; empty
  * if nothing. Returns the time of its last sign of life, on any clock; 0 = unknown. Runs on the agent's thread. */
 typedef f64 comm_hint(void *self, i32 rank, char *text, size_t size);

@@ -57,7 +57,7 @@ struct meeting {
 
 static err recover_job(struct comm *c, void *arg) {
     struct meeting *m = arg;
-    return recovery_agree(c->recovery, dmax(comm_default_deadline(), c->deadline), m->left, &m->n);
+    return recovery_agree(c->recovery, dmax(clock_deadline(), c->deadline), m->left, &m->n);
 }
 
 /* Survivors keep their order; the lock is held because watchdog and records read the names. */

@@ -1,0 +1,10 @@
+# EmbedText.cmake - writes the files TEXTS, one after another, as the string `kernel_text` of a C file OUT.
+set(all "")
+foreach(path IN LISTS TEXTS)
+  file(READ ${path} text)
+  string(APPEND all "${text}\n")
+endforeach()
+string(REPLACE "\\" "\\\\" all "${all}")
+string(REPLACE "\"" "\\\"" all "${all}")
+string(REPLACE "\n" "\\n\"\n    \"" all "${all}")
+file(WRITE ${OUT} "/* made by cmake/EmbedText.cmake */\nextern const char kernel_text[];\nconst char kernel_text[] =\n    \"${all}\";\n")

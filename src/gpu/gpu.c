@@ -1,0 +1,202 @@
+/* gpu.c - an open device: its heap, its lanes, and the lane of each thread.
+ *
+ *     reserved range   |0 ......................... bytes| scratch of lane 0 | scratch of lane 1 | ..
+ *                       ^ gpu_heap: addresses that kernels get as offsets; no page of it can be read
+ *
+ * The first failure of a device is kept; what is asked of it later does nothing. */
+#define _GNU_SOURCE
+#include "gpu/gpu.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define DRIVER(name) extern const struct gpu_driver gpu_driver_##name;
+#include "gpu/drivers.def"
+#undef DRIVER
+
+static const struct gpu_driver *const drivers[] = {
+#define DRIVER(name) &gpu_driver_##name,
+#include "gpu/drivers.def"
+#undef DRIVER
+};
+
+struct gpu {
+    const struct gpu_driver *driver;
+    struct gpu_card card;
+    void *dev;
+    char *heap;
+    i64 bytes, reserved;
+    i32 lanes, mark[GPU_LANES];
+    _Atomic int failed; /* 0, or the code of the first failure: `why` is then complete */
+    atomic_flag failing;
+    bool hangs;
+    struct err_record why;
+};
+
+static _Thread_local struct gpu *here;
+static _Thread_local i32 lane; /* of `here` */
+
+i32 gpu_drivers(void) { return (i32)COUNT(drivers); }
+const struct gpu_driver *gpu_driver_at(i32 i) { return drivers[i]; }
+
+const struct gpu_driver *gpu_driver_find(const char *name) {
+    for (size_t i = 0; i < COUNT(drivers); i++)
+        if (strcmp(drivers[i]->name, name) == 0) return drivers[i];
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ opening ------------------------------------------------- */
+
+err gpu_no_such(const struct gpu_driver *d, i32 index, const struct gpu_card *card, i32 n, const char *why) {
+    char at[32], list[600] = "";
+    size_t len = 0;
+    snprintf(at, sizeof at, "%s:%d", d->name, index);
+    for (i32 i = 0; i < n && len < sizeof list - 120; i++)
+        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s:%d (%.80s)", i ? ", " : "", d->name, i, card[i].name);
+    if (n == 0) return FAIL_AT(E830, at, "--device cpu", "there is no %s device here: %s", d->name, why);
+    return FAIL_AT(E830, at, "--device cpu   or one of the devices above", "there is no such device; there are %s", list);
+}
+
+static err find_card(const struct gpu_driver *d, i32 index, struct gpu_card *out) {
+    struct gpu_card *card;
+    char why[GPU_WHY] = "";
+    NEW(card, GPU_CARDS);
+    const i32 n = d->cards(card, GPU_CARDS, why);
+    const bool found = index >= 0 && index < n;
+    if (found) *out = card[index];
+    const err e = found ? 0 : gpu_no_such(d, index, card, n, why);
+    mem_free(card);
+    return e;
+}
+
+static err open_on(struct gpu *g, i32 index, i32 lanes, i64 bytes) {
+    enum { PAGE = 4096 };
+    TRY(find_card(g->driver, index, &g->card));
+    if (!g->card.f64)
+        return FAIL_AT(E831, g->card.name, "--device cpu", "the device does not compute in double precision, which losses need");
+    g->lanes = imin(GPU_LANES, imax(1, lanes));
+    g->bytes = round_up64(lmax(1, bytes), PAGE);
+    g->reserved = g->bytes + (i64)g->lanes * GPU_SCRATCH;
+    g->heap = mmap(NULL, (size_t)g->reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (g->heap == MAP_FAILED) {
+        g->heap = NULL;
+        return FAIL(E601, "no %lld MiB of addresses for a device", (long long)(g->reserved >> 20));
+    }
+    return g->driver->open(index, g->lanes, g->reserved, &g->dev);
+}
+
+err gpu_open(const struct gpu_driver *d, i32 index, i32 lanes, i64 bytes, struct gpu **out) {
+    struct gpu *g;
+    *out = NULL;
+    NEW(g, 1);
+    g->driver = d;
+    const err e = open_on(g, index, lanes, bytes);
+    if (e < 0) {
+        gpu_close(g);
+        return e;
+    }
+    *out = g;
+    return 0;
+}
+
+void gpu_close(struct gpu *g) {
+    if (!g) return;
+    if (here == g) here = NULL;
+    if (g->dev && !g->hangs) g->driver->close(g->dev); /* else it is left: closing would wait for it */
+    if (g->heap) munmap(g->heap, (size_t)g->reserved);
+    mem_free(g);
+}
+
+const struct gpu_card *gpu_card(const struct gpu *g) { return &g->card; }
+i32 gpu_lanes(const struct gpu *g) { return g->lanes; }
+void *gpu_heap(const struct gpu *g) { return g->heap; }
+
+/* ------------------------------------------------------------------ the lane of a thread ------------------------------------ */
+
+struct gpu_place gpu_enter(struct gpu *g, i32 number) {
+    const struct gpu_place was = {here, lane};
+    here = g;
+    lane = number;
+    return was;
+}
+
+err gpu_failed(const struct gpu *g) {
+    const int code = atomic_load(&((struct gpu *)(uintptr_t)g)->failed);
+    if (code == 0) return 0;
+    err_put(&g->why);
+    return -code;
+}
+
+static bool works(void) { return atomic_load_explicit(&here->failed, memory_order_relaxed) == 0; }
+
+/* Keeps the first failure, with its text. */
+static void note(err e) {
+    if (e >= 0 || atomic_flag_test_and_set(&here->failing)) return;
+    here->why = *err_last();
+    atomic_store(&here->failed, -e);
+}
+
+i64 gpu_offset(const void *at) { return at ? (const char *)at - here->heap : -1; }
+void *gpu_scratch(void) { return here->heap + here->bytes + (i64)lane * GPU_SCRATCH; }
+
+static struct gpu_rows rows_of(const void *device, i64 pitch, i64 host_pitch, i64 bytes, i64 n) {
+    return (struct gpu_rows){.bytes = bytes, .n = n, .at = gpu_offset(device), .pitch = pitch, .host_pitch = host_pitch};
+}
+
+void gpu_put(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n) {
+    const struct gpu_rows r = rows_of(to, to_pitch, from_pitch, bytes, n);
+    if (works() && bytes > 0 && n > 0) note(here->driver->put(here->dev, lane, &r, from));
+}
+
+/* A device that hangs would hold a blocking call for ever. */
+static err wait_idle(void) {
+    const struct gpu *g = here;
+    const f64 most = clock_deadline() * (g->card.is_host ? 10 : 1), end = clock_now() + most;
+    bool idle = false;
+    TRY(g->driver->watch(g->dev, lane));
+    for (struct backoff r = {0};; backoff_pause(&r)) {
+        TRY(g->driver->idle(g->dev, lane, &idle));
+        if (idle) return 0;
+        if (clock_now() > end) break;
+    }
+    here->hangs = true;
+    return FAIL_AT(E831, g->card.name, "stretto resume RUN --device cpu   (STRETTO_DEADLINE=SECONDS waits longer)",
+                   "the device has not finished its work after %.0f s", most);
+}
+
+void gpu_get(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n) {
+    const struct gpu_rows r = rows_of(from, from_pitch, to_pitch, bytes, n);
+    if (!works() || bytes <= 0 || n <= 0) return;
+    note(wait_idle());
+    if (works()) note(here->driver->get(here->dev, lane, &r, to));
+}
+
+i32 gpu_mark(void) {
+    const i32 slot = here->mark[lane];
+    here->mark[lane] = (slot + 1) % GPU_SLOTS;
+    if (works()) note(here->driver->mark(here->dev, lane, slot));
+    return slot;
+}
+
+void gpu_wait(i32 of, i32 slot) {
+    if (works()) note(here->driver->wait(here->dev, lane, of, slot));
+}
+
+err gpu_sync(void) {
+    if (works()) note(wait_idle());
+    if (works()) note(here->driver->sync(here->dev, lane));
+    return gpu_failed(here);
+}
+
+f64 gpu_between(i32 a, i32 b) { return works() ? here->driver->between(here->dev, lane, a, b) : -1; }
+
+void gpu_launch(enum gpu_kernel k, struct gpu_size groups, struct gpu_size local, const void *args, size_t size) {
+    if (groups.x <= 0 || groups.y <= 0 || groups.z <= 0 || !works()) return;
+    note(here->driver->launch(here->dev, lane, k, groups, local, args, size));
+}
