@@ -44,13 +44,20 @@ struct dev_type {
     const char *name; /* the word of the machine text */
     const char *help;
     bool is_virtual;
+    /* Of devices with memory of their own: the driver (gpu/drivers.def), a queue for each lane.  NULL = the host's memory. */
+    const char *driver;
     i32 (*workers)(const struct pool *pool, i32 devices); /* queues that run at the same time */
     /* is_virtual: can the device hold so many bytes?  E601.  Others share the memory of the host, which is checked as a whole. */
     err (*fits)(const struct device *d, const char *name, i64 bytes);
     f64 (*run)(const struct dev_work *w); /* returns the seconds of the virtual clock, 0 = it has none */
 };
 
-/* The type of all devices of a plan.  E401 where they differ, or where no type of that name is built in. */
-err dev_of_plan(const struct plan *p, const struct dev_type **out);
+/* The type of the devices of a rank in a plan.  E401 where they differ, or where no type of that name is built in. */
+err dev_of_rank(const struct plan *p, i32 rank, const struct dev_type **out);
+const struct dev_type *dev_find(const char *kind); /* NULL = none is built in */
+
+/* Queues on the workers of a pool, in real time. */
+i32 dev_workers(const struct pool *pool, i32 devices);
+f64 dev_run(const struct dev_work *w);
 
 #endif

@@ -8,6 +8,7 @@
  * The bits are those of a step that had waited.  Code that reads such a buffer between two steps calls exec_quiet first. Messages
  * of a step are posted before any of the next one: messages of a pair of ranks keep their order. */
 #include "exec/bound.h"
+#include "exec/space.h"
 
 bool gather_holds(const struct exec *x, const struct link *l, u32 task) {
     return l->trails && task <= l->plan.after && link_touches(x, task, &l->plan, l->m.sends);
@@ -64,7 +65,9 @@ static err quiet_job(struct comm *c, void *exec) {
 }
 
 err exec_quiet(struct exec *x) {
-    if (!x->trailing) return 0;
-    comm_begin(x->comm, quiet_job, x);
-    return comm_end(x->comm);
+    if (x->trailing) {
+        comm_begin(x->comm, quiet_job, x);
+        TRY(comm_end(x->comm));
+    }
+    return space_bring(x);
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "dev/dev.h"
 #include "exec/bound.h"
+#include "exec/space.h"
 
 enum { PAGE = 4096, LARGE = 1 << 18, ALIGN = 64 };
 
@@ -76,7 +77,7 @@ static void place_buffers(struct exec *x, const struct plan_range *used, const i
         if (!x->mem[1][i]) x->mem[1][i] = x->mem[0][i];
 }
 
-static err bind_memory(struct exec *x, void *const *lent) {
+static err bind_memory(struct exec *x, void *const *lent, struct plan_range **out) {
     const struct plan *p = x->plan;
     struct plan_range *used;
     i64 *bytes;
@@ -86,6 +87,7 @@ static err bind_memory(struct exec *x, void *const *lent) {
     x->mem[1] = x->mem[0];
     if (x->policy->delay) ARENA_NEW(&x->arena, x->mem[1], p->nbuf + 1);
     find_used(x, used);
+    *out = used;
     for (u32 i = 0; i < p->nbuf; i++) {
         const struct pbuf *b = &p->buf[i];
         bytes[i] = bytes_here(x, i, used);
@@ -102,7 +104,10 @@ static err bind_memory(struct exec *x, void *const *lent) {
     return 0;
 }
 
-void exec_lend(struct exec *x, u32 buf, void *at) { x->mem[0][buf] = x->mem[1][buf] = at; }
+void exec_lend(struct exec *x, u32 buf, void *at) {
+    x->mem[0][buf] = x->mem[1][buf] = at;
+    if (x->space) x->space->fresh[buf] = true;
+}
 
 /* ------------------------------------------------------------------ queues -------------------------------------------------- */
 
@@ -182,7 +187,8 @@ static void count_workers(struct exec *x, i32 slices) {
     x->nqueue = (u32)imax(1, imin(x->dev->workers(x->pool, own), own));
     x->rounds = x->comm && slices > 0;
     if (x->rounds && (i32)x->nqueue < own) x->nqueue = 1; /* what others' rows wait for is then done before */
-    x->alone = (i32)x->nqueue < own || x->dev->is_virtual; /* two members in one queue would wait for each other forever */
+    /* Two members in one queue would wait for each other forever; on a device their kernels have no way to wait. */
+    x->alone = (i32)x->nqueue < own || x->dev->is_virtual || x->dev->driver;
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
         x->teams = x->teams || (!x->alone && in_step(p, i));
@@ -234,15 +240,17 @@ static err bind(struct exec *x, const struct exec_job *job) {
         if (x->plan->task[i].kind >= x->client.nkernel)
             return FAIL(E1, "task %u of the plan wants kernel %d, the client has %d", i, x->plan->task[i].kind,
                         x->client.nkernel);
-    TRY(dev_of_plan(x->plan, &x->dev));
+    TRY(dev_of_rank(x->plan, x->comm ? comm_rank(x->comm) : x->plan->place[0].rank, &x->dev));
     if (x->comm) TRY(plan_runs(x->plan, comm_rank(x->comm), &x->arena, &x->runs));
     if (x->comm) TRY(plan_exchange(x->plan, &x->arena, &x->message, &x->nmessage));
     TRY(may_delay(x));
-    TRY(bind_memory(x, job->lent));
+    struct plan_range *used;
+    TRY(bind_memory(x, job->lent, &used));
     count_workers(x, job->slices);
     TRY(bind_queues(x));
     TRY(virtual_bind(x));
-    return x->client.bound ? x->client.bound(x->client.self, x, x->mem[0]) : 0;
+    if (x->client.bound) TRY(x->client.bound(x->client.self, x, x->mem[0]));
+    return space_bind(x, used);
 }
 
 err exec_bind(const struct exec_job *job, struct exec **out) {
@@ -266,6 +274,7 @@ err exec_bind(const struct exec_job *job, struct exec **out) {
 
 void exec_free(struct exec *x) {
     if (!x) return;
+    space_free(x);
     for (u32 w = 0; x->queue && w < x->nqueue; w++) mem_free(x->queue[w].ring);
     if (x->sent_block) comm_release(x->comm, x->sent_block);
     mem_free(x->twin_block);

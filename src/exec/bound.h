@@ -67,11 +67,13 @@ struct queue {
 enum { UPDATE_OPEN, UPDATE_MADE, UPDATE_VOID };
 enum { TRACE_RING = 4096, MERGE_BLOCK = 4096 };
 
+struct space;
 struct exec {
     const struct plan *plan;
     struct client client;
     const struct policy *policy;
-    const struct dev_type *dev; /* of all devices of the plan */
+    const struct dev_type *dev; /* of this rank's devices */
+    struct space *space;        /* memory of the device (space.h); NULL = that of the host */
     struct pool *pool;
     struct comm *comm;  /* NULL = this rank has all devices of the plan */
     struct arena arena; /* queues, items, waits */
@@ -126,6 +128,10 @@ struct exec {
     f64 virtual_seconds, virtual_epoch; /* of the last step on virtual devices; of all steps before it */
 };
 
+static inline void trace_add(struct exec *x, struct queue *q, u32 task, f64 t0, f64 t1) {
+    q->ring[q->nrecord++ % TRACE_RING] = (struct record){task, t0 - x->epoch, t1 - x->epoch};
+}
+
 /* own.c */
 u32 exec_queue_of(const struct exec *x, const struct task *t);
 
@@ -147,7 +153,6 @@ err virtual_bind(struct exec *x);
 /* run.c */
 void exec_item(struct exec *x, const struct item *it, void *const *mem); /* the tasks of an item */
 bool exec_computed(const struct exec *x);                                /* no worker has a `compute` task left */
-void trace_add(struct exec *x, struct queue *q, u32 task, f64 t0, f64 t1);
 
 /* exchange.c */
 err exchange_bind(struct exec *x, const u32 *place); /* place: of each task in its queue */

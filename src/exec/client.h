@@ -16,6 +16,8 @@ struct exec;
 struct kernel_call {
     const struct task *task;
     void *const *mem; /* [nbuf] address of each buffer of the plan; NULL = this rank does not use it */
+    void *const *host; /* the same on the host; of a device only buffers that it `sees`, and those of tasks on the host */
+    bool on_device;   /* mem is in the heap of a device (gpu/gpu.h): the kernel reads and writes it by gpu_kern() only */
     bool alone;       /* member 0 of a team does the work of all members of this process */
     i64 lo, hi;       /* range of a kernel with `blocks`: part of the task's */
 };
@@ -43,6 +45,10 @@ struct client {
     i64 (*room)(void *self, const struct pbuf *b);
     /* Called once when the memory is bound, before the first step; may fail. */
     err (*bound)(void *self, struct exec *x, void *const *mem);
+    /* On a device with memory of its own: true for tasks that run there (NULL = none; the others run on the host); the addresses
+     * of buffers there, told once after `bound`. */
+    bool (*on_device)(void *self, const struct task *t);
+    void (*heap)(void *self, void *const *mem);
     /* Result of the step whose gradients were just summed; mem: its buffers.  Required. */
     struct exec_result (*result)(void *self, void *const *mem);
     /* For policies that defer tasks: from now on deferred tasks belong to the step just computed. */

@@ -14,6 +14,7 @@
 #include "base/backoff.h"
 #include "comm/comm.h"
 #include "exec/bound.h"
+#include "exec/space.h"
 
 /* Polls of the agent per step while workers compute, approximately: with pending sends, and without. */
 enum { LOOKS = 80, FEW_LOOKS = 40 };
@@ -374,7 +375,10 @@ static err ask_for(struct exec *x, enum message_when when) {
     return comm_end(x->comm);
 }
 
-err exec_gather(struct exec *x) { return ask_for(x, MESSAGE_GATHER); }
+err exec_gather(struct exec *x) {
+    TRY(space_bring(x));
+    return ask_for(x, MESSAGE_GATHER);
+}
 
 err exchange_settle(struct exec *x) {
     TRY(exec_quiet(x));

@@ -49,6 +49,9 @@ err exec_look_ahead(struct exec *x, bool *due, struct exec_result *out);
 void exec_set_ahead(struct exec *x, bool due, const struct exec_result *r);
 void *exec_twin(const struct exec *x, u32 buf); /* the second copy of a buffer with `twin`; NULL = the policy keeps none */
 
+/* Brings what a step left in the memory of a device to the host: one buffer, to be read.  Nothing to do where memory is the
+ * host's.  Lent buffers: exec_quiet. */
+err exec_look(struct exec *x, u32 buf);
 void *const *exec_mem(const struct exec *x);        /* [nbuf] of the step that is computed */
 void *const *exec_mem_summed(const struct exec *x); /* [nbuf] of the step that was summed last */
 u64 exec_serial(const struct exec *x);              /* steps since exec_bind */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "exec/bound.h"
+#include "exec/space.h"
 
 /* Where the range of a message begins, in the memory of the step that is summed. */
 void *link_data(const struct exec *x, const struct plan_message *m) {
@@ -51,6 +52,7 @@ err link_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
     bool done;
     if (!l->m.started) {
         l->m.head.serial = serial;
+        if (l->m.sends) TRY(space_send(x, l));
         if (l->packed) pack(x, l);
         if (l->m.sends && l->plan.when < MESSAGE_SETTLE) account(x, l);
         TRY(comm_post(x->comm, &l->m));
@@ -61,6 +63,7 @@ err link_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
     l->m.moved = false;
     if (!done) return 0;
     if (l->packed && !l->m.sends) TRY(unpack(x, l));
+    if (!l->m.sends) TRY(space_receive(x, l));
     atomic_store_explicit(&l->arrived, serial, memory_order_release);
     wakeup_signal(&x->changed);
     return 0;

@@ -36,7 +36,7 @@ void load_task(const struct exec *x, struct queue *q, const struct task *t, f64 
     const struct client *c = &x->client;
     const f64 waited = c->waited ? c->waited(c->self, t) : 0;
     if (x->load.slow) nap(q, (x->load.factor - 1) * (clock_now() - t0 - waited));
-    if (c->kernel[t->kind].rows) q->busy += clock_now() - t0 - waited;
+    if (c->kernel[t->kind].rows && !x->space) q->busy += clock_now() - t0 - waited;
 }
 
 /* Ignores the first steps: cold caches and untouched pages. */

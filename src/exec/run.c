@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/backoff.h"
 #include "exec/bound.h"
+#include "exec/space.h"
 
 enum { SPIN = 2000 };
 #define YIELD_S 0.3e-3   /* duration of yielding before a worker sleeps; yielding costs no wake-up if no other program needs
@@ -64,6 +65,7 @@ static void wait_for(struct exec *x, struct queue *q, const struct item *it) {
         wait_until(x, q, &x->queue[x->wait[k].queue].done, x->serial << 32 | x->wait[k].count);
     for (u32 k = 0; k < it->nbefore; k++) wait_until(x, q, &x->link[it->before[k]].arrived, x->trail_serial);
     for (u32 k = 0; k < it->nlink; k++) wait_until(x, q, &x->link[it->link[k]].arrived, x->serial);
+    space_wait(x, it);
 }
 
 /* Wakes the agent if an item with a message to send is done. */
@@ -86,6 +88,7 @@ static void run_blocks(struct exec *x, const struct item *it, const struct kerne
         for (u32 i = 0; i < it->run; i++) {
             const struct kernel_call c = {.task = &x->plan->task[it[i].task],
                                           .mem = mem,
+                                          .host = mem,
                                           .alone = x->alone,
                                           .lo = at,
                                           .hi = lmin(at + MERGE_BLOCK, first->hi)};
@@ -97,11 +100,15 @@ void exec_item(struct exec *x, const struct item *it, void *const *mem) {
     const struct task *t = &x->plan->task[it->task];
     const struct kernel *k = &x->client.kernel[t->kind];
     if (skips(x, t, k)) return;
+    if (x->space) {
+        space_item(x, it);
+        return;
+    }
     if (k->blocks) {
         run_blocks(x, it, k, mem);
         return;
     }
-    const struct kernel_call c = {.task = t, .mem = mem, .alone = x->alone, .lo = t->lo, .hi = t->hi};
+    const struct kernel_call c = {.task = t, .mem = mem, .host = mem, .alone = x->alone, .lo = t->lo, .hi = t->hi};
     k->run(x->client.self, &c);
 }
 
@@ -110,9 +117,11 @@ static void run_queue(struct exec *x, struct queue *q) {
         const struct item *it = &q->item[i];
         wait_for(x, q, it);
         f64 t0 = x->trace || x->comm ? clock_now() : 0;
+        space_start(x, (u32)(q - x->queue), i);
         exec_item(x, it, x->mem[0]);
         if (x->comm) load_task(x, q, &x->plan->task[it->task], t0);
-        if (x->trace) trace_add(x, q, it->task, t0, clock_now());
+        if (x->trace && !x->space) trace_add(x, q, it->task, t0, clock_now());
+        space_done(x, (u32)(q - x->queue), i, it->run);
         i += it->run;
         atomic_store_explicit(&q->done, x->serial << 32 | i, memory_order_release);
         if (!x->direct) wakeup_signal(&x->changed);
@@ -127,7 +136,9 @@ void exec_work(void *exec, i32 worker) {
     struct exec *x = exec;
     if ((u32)worker >= x->nqueue) return;
     const u64 mode = float_mode_fast();
+    space_enter(x, (u32)worker);
     run_queue(x, &x->queue[worker]);
+    space_leave(x);
     float_mode_back(mode);
 }
 
@@ -157,6 +168,7 @@ err exec_step(struct exec *x, u32 number, bool keep, struct exec_result *out) {
     x->serial++;
     x->number = number;
     TRY(load_begin(x));
+    TRY(space_begin(x));
     const bool timed = x->teams || x->comm;
     const f64 t0 = timed ? clock_now() : 0;
     if (x->teams) x->alone = x->pace.alone;
@@ -168,14 +180,16 @@ err exec_step(struct exec *x, u32 number, bool keep, struct exec_result *out) {
     x->policy->begin ? x->policy->begin(x) : exchange_begin(x);
     x->virtual_epoch += x->virtual_seconds;
     x->virtual_seconds = x->dev->run(&x->work);
-    const err e = x->policy->end ? x->policy->end(x, out) : exchange_end(x);
+    err e = x->policy->end ? x->policy->end(x, out) : exchange_end(x);
     comm_set_step(x->comm, x->serial, number, NULL, NULL);
+    if (x->space && gpu_failed(x->space->gpu) < 0) e = gpu_failed(x->space->gpu); /* the cause of what messages say */
     TRY(e);
+    TRY(space_end(x));
     const f64 took = timed ? clock_now() - t0 : 0;
     if (x->comm) load_end(x);
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
-    if (x->comm) comm_set_deadline(x->comm, dmax(comm_default_deadline(), 20 * x->usual));
+    if (x->comm) comm_set_deadline(x->comm, dmax(clock_deadline(), 20 * x->usual));
     x->sent.steps++;
     if (x->policy->end) return 0;
     TRY(gather_begin(x));
@@ -195,10 +209,6 @@ err exec_look_ahead(struct exec *x, bool *due, struct exec_result *out) {
 
 void exec_set_ahead(struct exec *x, bool due, const struct exec_result *r) {
     if (x->policy->set_ahead) x->policy->set_ahead(x, due, r);
-}
-
-void trace_add(struct exec *x, struct queue *q, u32 task, f64 t0, f64 t1) {
-    q->ring[q->nrecord++ % TRACE_RING] = (struct record){task, t0 - x->epoch, t1 - x->epoch};
 }
 
 void exec_trace(struct exec *x, bool on) {

@@ -62,6 +62,7 @@ struct pbuf {
     bool sparse; /* ranges of plan.table in it are sent as sparse rows */
     bool sent;   /* ranks send each other much of it: exec allots it where that is cheap (comm_alloc) */
     bool in_part; /* a rank allots only the range that its tasks use */
+    bool seen;    /* the host reads it: the sums that decide about an update */
     bool local;   /* each rank keeps a version of its own: never sent */
     u8 twin;     /* enum twin */
     u32 marks;   /* sparse: the buffer with a byte for each line of it, from `lo` of this one on; PLAN_NO_MARKS = none */

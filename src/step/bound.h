@@ -27,8 +27,8 @@ struct step {
     bool defers;       /* the policy sums a step while the next one is computed */
     struct arena arena;
     struct run run;
-    f32 **buf, **dbuf, **saved, **scratch; /* [nbuf] [nbuf] [nop] [nop] pointers of the net into the memory of the plan */
-    f32 **units, **dunits;                 /* [nop] */
+    struct run device; /* the same in the memory of a device, for tasks that run there */
+    f32 **buf; /* [nbuf] buffers of the net, on the host: those of `run` */
     f32 **input;   /* [nbuf] if this process holds only its own rows: its copies of the inputs; NULL = read the batch in
                     * place */
     struct plan_range *held; /* [nheld] of the weights (step_held) */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kern/device.h"
 #include "model/layer.h"
 #include "step/bound.h"
 
@@ -20,6 +21,10 @@ struct exec_result step_result(void *step, void *const *mem) {
     r.finite = isfinite(r.loss) && isfinite(r.norm);
     return r;
 }
+
+static const struct run *run_of(const struct step *s, const struct kernel_call *c) { return c->on_device ? &s->device : &s->run; }
+
+static const struct kern *kern_of(const struct step *s, const struct kernel_call *c) { return run_of(s, c)->kern; }
 
 static struct part part_of(const struct step *s, const struct kernel_call *c) {
     const struct task *t = c->task;
@@ -45,9 +50,9 @@ static void forward(void *step, const struct kernel_call *c) {
     if (op_is_chain(op))
         slices_solve(s->slices, c->task, c->alone);
     else if (c->task->split)
-        op->layer->split->fwd(op, &s->run, part_of(s, c));
+        op->layer->split->fwd(op, run_of(s, c), part_of(s, c));
     else if (!s->skip[c->task->op])
-        op->layer->fwd(op, &s->run, part_of(s, c));
+        op->layer->fwd(op, run_of(s, c), part_of(s, c));
 }
 
 static void backward(void *step, const struct kernel_call *c) {
@@ -56,27 +61,27 @@ static void backward(void *step, const struct kernel_call *c) {
     if (op_is_chain(op))
         slices_solve(s->slices, c->task, c->alone);
     else if (c->task->split)
-        op->layer->split->bwd(op, &s->run, part_of(s, c));
+        op->layer->split->bwd(op, run_of(s, c), part_of(s, c));
     else
-        op->layer->bwd(op, &s->run, part_of(s, c));
+        op->layer->bwd(op, run_of(s, c), part_of(s, c));
 }
 
 static void weight_gradient(void *step, const struct kernel_call *c) {
     struct step *s = step;
     const struct op *op = &s->net->op[c->task->op];
-    op->layer->dw(op, &s->run, part_of(s, c));
+    op->layer->dw(op, run_of(s, c), part_of(s, c));
 }
 
 static void gather(void *step, const struct kernel_call *c) {
     struct step *s = step;
     const struct op *op = &s->net->op[c->task->op];
-    op->layer->split->gather(op, &s->run, part_of(s, c));
+    op->layer->split->gather(op, run_of(s, c), part_of(s, c));
 }
 
 static void dgather(void *step, const struct kernel_call *c) {
     struct step *s = step;
     const struct op *op = &s->net->op[c->task->op];
-    op->layer->split->dgather(op, &s->run, part_of(s, c));
+    op->layer->split->dgather(op, run_of(s, c), part_of(s, c));
 }
 
 /* A member's share of the steps, as in its uses (task.c). */
@@ -88,7 +93,7 @@ static void input_gradient(void *step, const struct kernel_call *c) {
     task_share(c->task, p.t1 - p.t0, &lo, &hi);
     p.t1 = p.t0 + hi;
     p.t0 += lo;
-    op->layer->split->dx(op, &s->run, p);
+    op->layer->split->dx(op, run_of(s, c), p);
 }
 
 /* The gradient vector of a micro-batch from element `at` on; marks NULL if the plan has no table. */
@@ -99,15 +104,16 @@ static struct sparse_rows sparse_at(const struct step *s, void *const *mem, i32 
 }
 
 /* Zeroes ranges without a table completely, tables only in the rows that were touched. */
-static void zero_vector(const struct step *s, void *const *mem, i32 grain, i64 lo, i64 hi) {
-    for (i64 at = lo, end; at < hi; at = end) {
+static void zero_vector(const struct step *s, const struct kernel_call *c, i32 grain) {
+    const i64 hi = c->task->hi;
+    for (i64 at = c->task->lo, end; at < hi; at = end) {
         const bool table = plan_table_at(s->plan, at, &end) != NULL;
         end = lmin(end, hi);
-        const struct sparse_rows v = sparse_at(s, mem, grain, at);
+        const struct sparse_rows v = sparse_at(s, c->mem, grain, at);
         if (table)
             sparse_clear((end - at) / LINE_FLOATS, v);
         else
-            memset(v.value, 0, (size_t)(end - at) * sizeof(f32));
+            kern_of(s, c)->copy(1, end - at, v.value, 0, NULL, 0);
     }
 }
 
@@ -116,7 +122,7 @@ static void zero(void *step, const struct kernel_call *c) {
     const struct task *t = c->task;
     i32 g0 = t->box.b0 / s->run.grain, g1 = ceil_div(t->box.b1, s->run.grain);
     if (g0 == 0 && s->pending) g0 = 1; /* vector 0 holds the gradient that this step adds to */
-    for (i32 g = g0; g < g1; g++) zero_vector(s, c->mem, g, t->lo, t->hi);
+    for (i32 g = g0; g < g1; g++) zero_vector(s, c, g);
 }
 
 static void merge(void *step, const struct kernel_call *c) {
@@ -129,7 +135,7 @@ static void merge(void *step, const struct kernel_call *c) {
         if (table)
             sparse_add((end - at) / LINE_FLOATS, to, from, s->kern->add);
         else
-            s->kern->add(end - at, to.value, from.value);
+            kern_of(s, c)->add(end - at, to.value, from.value);
     }
 }
 
@@ -138,7 +144,28 @@ static void norm(void *step, const struct kernel_call *c) {
     const i64 block = netplan(s->plan)->norm_block;
     const f32 *grad = c->mem[s->at->grad0];
     f64 *sum = c->mem[s->at->norm];
-    for (i64 at = c->lo; at < c->hi; at += block) sum[at / block] = s->kern->sumsq(lmin(block, c->hi - at), grad + at);
+    kern_of(s, c)->sumsq_blocks(c->hi - c->lo, block, grad + c->lo, sum + c->lo / block);
+}
+
+static void update_on_device(const struct step *s, const struct kernel_call *c, const struct optim_hyper *h) {
+    const i64 lo = c->lo;
+    f32 *state[2] = {NULL, NULL};
+    for (i32 k = 0; k < s->store->optim->nstate; k++) state[k] = (f32 *)c->mem[s->at->state0 + (u32)k] + lo;
+    const struct device_optim a = {.rule = s->store->optim->rule,
+                                   .n = c->hi - lo,
+                                   .theta = (f32 *)c->mem[s->at->theta] + lo,
+                                   .grad = (const f32 *)c->mem[s->at->grad0] + lo,
+                                   .s0 = state[0],
+                                   .s1 = state[1],
+                                   .lr = h->lr,
+                                   .grad_scale = h->grad_scale,
+                                   .weight_decay = h->weight_decay,
+                                   .momentum = h->momentum,
+                                   .beta1 = h->beta1,
+                                   .beta2 = h->beta2,
+                                   .eps = h->eps,
+                                   .step = h->step};
+    kern_of(s, c)->device->optimise(&a);
 }
 
 /* If the policy keeps a second copy of the weights, the update writes that copy. */
@@ -146,13 +173,17 @@ static void update(void *step, const struct kernel_call *c) {
     struct step *s = step;
     struct store *store = s->store;
     const i64 lo = c->lo, n = c->hi - c->lo;
-    const struct exec_result sum = step_result(s, c->mem);
+    const struct exec_result sum = step_result(s, c->host);
     f32 *theta = c->mem[s->at->theta];
     const f32 *grad = c->mem[s->at->grad0];
-    if (theta != store->theta) memcpy(theta + lo, store->theta + lo, sizeof(f32) * (size_t)n);
+    if (!c->on_device && theta != store->theta) memcpy(theta + lo, store->theta + lo, sizeof(f32) * (size_t)n);
     if (!sum.finite || s->summed.accumulate || s->summed.hold) return;
     struct optim_hyper h = s->summed.hyper;
     h.grad_scale = (f32)optim_clip(s->summed.clip, sum.norm);
+    if (c->on_device) {
+        update_on_device(s, c, &h);
+        return;
+    }
     store->optim->update(&h, n, theta + lo, grad + lo, store->state[0] ? store->state[0] + lo : NULL,
                          store->state[1] ? store->state[1] + lo : NULL);
 }
@@ -160,7 +191,8 @@ static void update(void *step, const struct kernel_call *c) {
 static void prepare(void *step, const struct kernel_call *c) {
     struct step *s = step;
     const struct op *op = &s->net->op[c->task->op];
-    if (op->layer->prep) op->layer->prep(op, s->net, s->kern, s->store->theta, s->store->derived);
+    const struct run *r = run_of(s, c);
+    if (op->layer->prep) op->layer->prep(op, s->net, r->kern, r->theta, (f32 *)(uintptr_t)r->derived);
 }
 
 const struct kernel step_kernels[TASK_NKIND] = {

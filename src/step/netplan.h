@@ -142,6 +142,8 @@ i32 net_layers(const struct net *n, i32 layer[NET_OPS]);
 
 bool net_sliced(const struct net *n); /* some op's rows are time slices */
 bool net_splits(const struct net *n); /* ranks can share the units of some op */
+/* Has a device of the machine memory of its own (dev_type.driver)?  Its tasks are timed by the device, not by costs.h. */
+bool machine_is_apart(const struct machine *m);
 i32 plan_grain(i32 B, i32 count); /* rows per micro-batch, for about `count` micro-batches; 0 = as many as are cheap */
 
 /* Number of time slices in an expression, before there is a net: N of "time:N", -1 for "time", 0 = none. */

@@ -14,7 +14,7 @@ static i64 first_bad(const f32 *v, i64 n) {
 
 static bool in_buffer(const struct step *s, i32 index, const char *what, char where[160]) {
     const struct buf *b = &s->net->buf[index];
-    const f32 *v = s->buf[index];
+    const f32 *v = step_buf(s, index);
     i64 at = v && !b->ids ? first_bad(v, buf_floats(b, s->run.B)) : -1;
     if (at < 0) return false;
     i64 Fp = buf_fp(b), row = at / Fp;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "dev/dev.h"
 #include "model/layer.h"
 #include "plan/slice.h"
 #include "step/strategy/strategy.h"
@@ -153,6 +154,7 @@ static err weight_buffers(struct planner *p) {
     grad.marks = PLAN_NO_MARKS;
     TRY(add_buffers(p, grad, of->train ? p->ngrain : 0, &p->at->grad0));
     struct pbuf norm = {.kind = PBUF_NORM, .element = ELEMENT_F64, .home = HOME_ALL, .bytes = blocks * 8, .extent = blocks};
+    norm.seen = true;
     struct pbuf loss = norm;
     loss.kind = PBUF_LOSS;
     loss.bytes = (i64)p->ngrain * 8;
@@ -276,6 +278,14 @@ static err mark_buffers(struct planner *p) {
     return 0;
 }
 
+bool machine_is_apart(const struct machine *m) {
+    for (i32 d = 0; d < m->ndevice; d++) {
+        const struct dev_type *type = dev_find(m->device[d].kind);
+        if (type && type->driver) return true;
+    }
+    return false;
+}
+
 err planner_begin(struct planner *p, i32 ndevice) {
     const struct net *n = p->net;
     char name[PRODUCT_TEXT];
@@ -302,7 +312,7 @@ err planner_begin(struct planner *p, i32 ndevice) {
     part(p);
     TRY(net_buffers(p));
     TRY(weight_buffers(p));
-    if (!of->train || p->q->dense) return 0;
+    if (!of->train || p->q->dense || machine_is_apart(p->q->machine)) return 0; /* only the host knows sparse rows */
     TRY(plan_tables(n, g));
     return mark_buffers(p);
 }

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "comm/comm.h"
+#include "gpu/gpu.h"
 #include "model/layer.h"
 #include "step/bound.h"
 #include "step/planner.h"
@@ -68,52 +69,69 @@ static void *buffer(void *const *mem, u32 at) { return at == PBUF_NONE ? NULL : 
 static void *const *buffers(void *const *mem, u32 first) { return first == PBUF_NONE ? NULL : mem + first; }
 
 /* Addresses of gradients, marks and losses. Their two copies alternate if the policy defers the sums. */
-static void follow(struct step *s, void *const *mem) {
-    s->run.grad = buffers(mem, s->at->grad0);
-    s->run.touched = buffers(mem, s->at->marks0);
-    s->run.loss = buffer(mem, s->at->loss);
+static void aim(const struct step *s, struct run *r, void *const *mem) {
+    r->grad = buffers(mem, s->at->grad0);
+    r->touched = buffers(mem, s->at->marks0);
+    r->loss = buffer(mem, s->at->loss);
+}
+
+static void follow(struct step *s, void *const *mem) { aim(s, &s->run, mem); }
+
+static err arrays_of(struct step *s, struct run *r) {
+    const struct net *n = s->net;
+    ARENA_NEW(&s->arena, r->buf, n->nbuf);
+    ARENA_NEW(&s->arena, r->dbuf, n->nbuf);
+    ARENA_NEW(&s->arena, r->saved, n->nop);
+    ARENA_NEW(&s->arena, r->scratch, n->nop);
+    ARENA_NEW(&s->arena, r->units, n->nop);
+    ARENA_NEW(&s->arena, r->dunits, n->nop);
+    return 0;
 }
 
 static err arrays(struct step *s) {
-    const struct net *n = s->net;
-    ARENA_NEW(&s->arena, s->buf, n->nbuf);
-    ARENA_NEW(&s->arena, s->dbuf, n->nbuf);
-    ARENA_NEW(&s->arena, s->saved, n->nop);
-    ARENA_NEW(&s->arena, s->scratch, n->nop);
-    ARENA_NEW(&s->arena, s->units, n->nop);
-    ARENA_NEW(&s->arena, s->dunits, n->nop);
-    ARENA_NEW(&s->arena, s->skip, n->nop);
+    TRY(arrays_of(s, &s->run));
+    TRY(arrays_of(s, &s->device));
+    s->buf = s->run.buf;
+    ARENA_NEW(&s->arena, s->skip, s->net->nop);
     return 0;
+}
+
+/* Points a run to the buffers of a plan, on the host or on a device. */
+static void point(const struct step *s, struct run *r, const struct kern *k, void *const *mem) {
+    for (i32 i = 0; i < s->net->nbuf; i++) {
+        r->buf[i] = buffer(mem, s->at->act[i]);
+        r->dbuf[i] = buffer(mem, s->at->dact[i]);
+    }
+    for (i32 l = 0; l < s->net->nop; l++) {
+        r->saved[l] = buffer(mem, s->at->saved[l]);
+        r->scratch[l] = buffer(mem, s->at->scratch[l]);
+        r->units[l] = buffer(mem, s->at->units[l]);
+        r->dunits[l] = buffer(mem, s->at->dunits[l]);
+    }
+    r->net = s->net;
+    r->kern = k;
+    r->grain = s->plan->grain;
+    r->ngrain = s->plan->ngrain;
+    r->train = netplan(s->plan)->train;
+    aim(s, r, mem);
 }
 
 static err bound(void *step, struct exec *x, void *const *mem) {
     struct step *s = step;
-    struct run *r = &s->run;
-    for (i32 i = 0; i < s->net->nbuf; i++) {
-        s->buf[i] = buffer(mem, s->at->act[i]);
-        s->dbuf[i] = buffer(mem, s->at->dact[i]);
-    }
-    for (i32 l = 0; l < s->net->nop; l++) {
-        s->saved[l] = buffer(mem, s->at->saved[l]);
-        s->scratch[l] = buffer(mem, s->at->scratch[l]);
-        s->units[l] = buffer(mem, s->at->units[l]);
-        s->dunits[l] = buffer(mem, s->at->dunits[l]);
-    }
-    r->net = s->net;
-    r->kern = s->kern;
-    r->grain = s->plan->grain;
-    r->ngrain = s->plan->ngrain;
-    r->buf = s->buf;
-    r->dbuf = s->dbuf;
-    r->saved = s->saved;
-    r->scratch = s->scratch;
-    r->units = s->units;
-    r->dunits = s->dunits;
-    r->theta = s->store->theta;
-    r->derived = s->store->derived;
-    r->train = netplan(s->plan)->train;
-    follow(s, mem);
-    return net_sliced(s->net) ? slices_bind(s->plan, r, x, &s->arena, &s->slices) : 0;
+    point(s, &s->run, s->kern, mem);
+    s->run.theta = s->store->theta;
+    s->run.derived = s->store->derived;
+    return net_sliced(s->net) ? slices_bind(s->plan, &s->run, x, &s->arena, &s->slices) : 0;
+}
+
+static void heap(void *step, void *const *mem) {
+    struct step *s = step;
+    point(s, &s->device, gpu_kern(), mem);
+    s->device.B = s->run.B;
+    s->device.row0 = s->run.row0;
+    s->device.whole = s->run.whole;
+    s->device.theta = buffer(mem, s->at->theta);
+    s->device.derived = buffer(mem, s->at->derived);
 }
 
 /* ------------------------------------------------------------------ callbacks of exec --------------------------------------- */
@@ -151,6 +169,15 @@ static void defer(void *step) {
 static f64 waited(void *step, const struct task *t) {
     const struct step *s = step;
     return s->slices ? slices_waited(s->slices, t) : 0;
+}
+
+/* Tasks of ops that touch memory through kernels alone, and sums and updates of vectors; neither the recurrence of time slices
+ * nor ops whose units members share. */
+static bool on_device(void *step, const struct task *t) {
+    const struct step *s = step;
+    const struct op *op = &s->net->op[t->op];
+    const bool vector = t->kind == TASK_ZERO || t->kind == TASK_MERGE || t->kind == TASK_NORM || t->kind == TASK_UPDATE;
+    return vector || (op->layer->on_device && op->layer->on_device(op, s->net) && s->at->units[t->op] == PBUF_NONE);
 }
 
 static void task_name(void *step, u32 task, char out[64]) {
@@ -213,6 +240,8 @@ static err bind(struct step *s, struct pool *pool, struct comm *comm, const stru
                                  .defer = defer,
                                  .deferred = deferred,
                                  .waited = waited,
+                                 .on_device = on_device,
+                                 .heap = heap,
                                  .task_name = task_name,
                                  .buffer_name = buffer_name};
     TRY(exec_bind(&job, &s->exec));
@@ -298,6 +327,10 @@ err step_run(struct step *s, const struct step_args *a, struct exec_result *out)
     r->step = a->step;
     r->serial = exec_serial(s->exec) + 1;
     r->warm = a->warm;
+    s->device.loss_scale = r->loss_scale;
+    s->device.seed = r->seed;
+    s->device.step = r->step;
+    s->device.serial = r->serial;
     s->now = (struct summed){a->loss_scale, a->hyper, a->clip, a->accumulate, a->hold};
     if (!s->defers) s->summed = s->now;
     TRY(exec_step(s->exec, a->step, a->accumulate, out));
@@ -356,8 +389,14 @@ i64 step_bytes(const struct step *s) {
 struct exec *step_exec(const struct step *s) {
     return s->exec;
 }
-const f32 *step_buf(const struct step *s, i32 buf) { return s->buf[buf]; }
-const f32 *step_grad(const struct step *s) { return buffer(exec_mem_summed(s->exec), s->at->grad0); }
+const f32 *step_buf(const struct step *s, i32 buf) {
+    if (s->at->act[buf] != PBUF_NONE && exec_look(s->exec, s->at->act[buf]) < 0) err_clear(); /* the next step reports it */
+    return s->buf[buf];
+}
+const f32 *step_grad(const struct step *s) {
+    if (s->at->grad0 != PBUF_NONE && exec_look(s->exec, s->at->grad0) < 0) err_clear();
+    return buffer(exec_mem_summed(s->exec), s->at->grad0);
+}
 const struct plan_range *step_held(const struct step *s, i32 *n) {
     *n = s->nheld;
     return s->held;

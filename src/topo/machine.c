@@ -1,6 +1,6 @@
 /* machine.c - parses and prints the text form of a machine.
  *
- *     host*2(cpu*4,gpu*1) gflops=60 link_us=8
+ *     host*2(cpu*4,gpu*1) gflops=60 link_us=8            or, on one rank: gpu*4 cpu*16
  *     |      |            '-- key=value: one number for all devices (links)
  *     |      '-- devices of each host; kinds with default rates below
  *     '-- ranks; without 'host' there is one */
@@ -108,17 +108,50 @@ static err times(struct reader *r, i32 *n) {
     return 0;
 }
 
-static err add_devices(struct reader *r, struct machine *m, const char *name, i32 n) {
-    const struct kind *k = NULL;
-    if (strcmp(name, "core") == 0) name = "cpu"; /* accepted as a synonym */
+/* Parses the ":1" after a kind; 0 if absent. */
+static err card_of(struct reader *r, i32 *card) {
+    i64 v;
+    size_t len = 0;
+    *card = 0;
+    if (*r->at != ':') return 0;
+    r->at++;
+    while (r->at[len] >= '0' && r->at[len] <= '9') len++;
+    if (len == 0 || len > 4 || !str_to_i64(r->at, len, &v)) return bad(r, "the number of a device is wanted after ':'");
+    r->at += len;
+    *card = (i32)v;
+    return 0;
+}
+
+static const struct kind *find_kind(const char *name) {
     for (size_t i = 0; i < COUNT(kinds); i++)
-        if (strcmp(kinds[i].name, name) == 0) k = &kinds[i];
+        if (strcmp(kinds[i].name, name) == 0) return &kinds[i];
+    return NULL;
+}
+
+static void set_kind(const struct kind *k, struct device *d) {
+    d->core = -1;
+    d->gflops = k->gflops;
+    d->gbytes = k->gbytes;
+    d->memory = k->memory;
+    d->share = d->weight = 1;
+    snprintf(d->kind, sizeof d->kind, "%s", k->name);
+}
+
+err machine_kind(const char *kind, struct device *out) {
+    const struct kind *k = find_kind(kind);
+    if (!k) return FAIL(E1, "no kind of device \"%s\"", kind);
+    set_kind(k, out);
+    return 0;
+}
+
+static err add_devices(struct reader *r, struct machine *m, const char *name, i32 card, i32 n) {
+    const struct kind *k = find_kind(strcmp(name, "core") == 0 ? "cpu" : name); /* core: accepted as a synonym */
     if (!k) return bad(r, known_kinds);
     if (m->ndevice + n > MACHINE_DEVICES) return bad(r, "more than 16384 devices");
     for (i32 i = 0; i < n; i++) {
         struct device *d = &m->device[m->ndevice++];
-        *d = (struct device){.core = -1, .gflops = k->gflops, .gbytes = k->gbytes, .memory = k->memory, .share = 1, .weight = 1};
-        snprintf(d->kind, sizeof d->kind, "%s", name);
+        *d = (struct device){.card = card};
+        set_kind(k, d);
     }
     return 0;
 }
@@ -130,14 +163,37 @@ static void set_weights(struct machine *m) {
     for (i32 i = 0; i < m->ndevice; i++) m->device[i].weight = m->device[i].share * (most > 0 ? m->device[i].gflops / most : 1);
 }
 
+/* Is the next word a kind of device, not a key? */
+static bool device_follows(struct reader *r) {
+    skip(r);
+    size_t n = 0;
+    while (letter(r->at[n])) n++;
+    return n > 0 && r->at[n] != '=';
+}
+
+/* The other devices of a text without hosts: "gpu*4 cpu*16". */
+static err more_devices(struct reader *r, struct machine *m) {
+    char name[8];
+    while (device_follows(r)) {
+        i32 n, card;
+        TRY(word(r, name, sizeof name));
+        TRY(card_of(r, &card));
+        TRY(times(r, &n));
+        TRY(add_devices(r, m, name, card, n));
+    }
+    return 0;
+}
+
 static err devices(struct reader *r, struct machine *m) {
     char name[8];
-    i32 n, ranks = 1;
+    i32 n, card, ranks = 1;
     TRY(word(r, name, sizeof name));
+    TRY(card_of(r, &card));
     TRY(times(r, &n));
     if (strcmp(name, "host") != 0) {
         m->nrank = 1;
-        return add_devices(r, m, name, n);
+        TRY(add_devices(r, m, name, card, n));
+        return more_devices(r, m);
     }
     ranks = n;
     skip(r);
@@ -145,8 +201,9 @@ static err devices(struct reader *r, struct machine *m) {
     do {
         r->at++;
         TRY(word(r, name, sizeof name));
+        TRY(card_of(r, &card));
         TRY(times(r, &n));
-        TRY(add_devices(r, m, name, n));
+        TRY(add_devices(r, m, name, card, n));
         skip(r);
     } while (*r->at == ',');
     if (*r->at != ')') return bad(r, "')' is wanted after the devices");
@@ -279,8 +336,9 @@ void machine_print(const struct machine *m, struct str *out) {
     if (m->nrank > 1) str_addf(out, "*%d", m->nrank);
     for (i32 i = 0; i < per;) {
         i32 j = i;
-        while (j < per && strcmp(m->device[i].kind, m->device[j].kind) == 0) j++;
+        while (j < per && strcmp(m->device[i].kind, m->device[j].kind) == 0 && m->device[i].card == m->device[j].card) j++;
         str_addf(out, "%c%s", i ? ',' : '(', m->device[i].kind);
+        if (m->device[i].card > 0) str_addf(out, ":%d", m->device[i].card);
         if (j - i > 1) str_addf(out, "*%d", j - i);
         i = j;
     }

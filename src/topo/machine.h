@@ -14,6 +14,7 @@ enum { MACHINE_DEVICES = 16384, MACHINE_THREADS = 1024 }; /* THREADS: of this ho
 struct device {
     i32 rank;     /* rank that owns it */
     i32 core;     /* first core, -1 = any */
+    i32 card;     /* number of the device at its driver, of kinds with memory of their own: the 1 of opencl:1 */
     char kind[8]; /* "cpu" */
     f64 gflops;   /* measured or stated fp32 rate */
     f64 gbytes;   /* memory bandwidth GB/s */
@@ -57,11 +58,14 @@ void cores_stay(const struct cores *c); /* pins this thread and threads it creat
 
 f64 machine_quota(void); /* CPU quota of the control groups in processors; 0 = no limit */
 
-/* Parses a machine: '[host*N](cpu*4,gpu*2) [key=value ...]' or 'cpu*4'; '#' starts a comment. Keys, for all devices or links:
- * gflops, gbytes (memory GB/s), memory (bytes, or 16GiB), overhead_us (per task), link_gbytes, link_us, l2, l3 (bytes);
+/* Parses a machine: '[host*N](cpu*4,gpu*2) [key=value ...]' or 'gpu:1*2 cpu*4'; '#' starts a comment. Keys, for all devices or
+ * links: gflops, gbytes (memory GB/s), memory (bytes, or 16GiB), overhead_us (per task), link_gbytes, link_us, l2, l3 (bytes);
  * shares=1,0.4,..: free fraction per host or per device. E103 with the column. */
 err machine_parse(const char *text, struct machine *out);
 void machine_print(const struct machine *m, struct str *out); /* the form machine_parse reads */
+
+/* Sets kind, default rates and memory of a device. E1 for an unknown kind. */
+err machine_kind(const char *kind, struct device *out);
 
 /* `ranks` processes, each with the devices of `one`. E401 if that exceeds MACHINE_DEVICES. */
 err machine_ranks(const struct machine *one, i32 ranks, struct machine *out);

@@ -1,16 +1,19 @@
 /* t_random.c - products of two and three cuts, nets, batches, ranks and workers, all drawn at random: every product that applies
- * has the bits of the serial plan.
+ * has the bits of the serial plan.  On a device: the bits of the serial plan there, on any number of lanes and ranks, and and
+ * losses, norms and weights of the host's kernels to 1e-5.
  *
  * STRETTO_TEST_DRAWS=N draws N products, STRETTO_TEST_DRAW=K only number K, which a failure names. */
 #include "t.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "gpu/gpu.h"
 #include "exec/rig.h"
 
-enum { DRAWS = 200, FEW = 16 };
+enum { DRAWS = 200, FEW = 16, DEVICE_DRAWS = 48, DEVICE_FEW = 8 };
 
 /* The numbers of a draw: pick() counts them. */
 struct draw {
@@ -77,11 +80,11 @@ static i32 draw_product(struct draw *d, char text[96]) {
 }
 
 /* A machine with at least so many devices, on one to four ranks. */
-static i32 draw_machine(struct draw *d, i32 devices, char text[96]) {
+static i32 draw_machine(struct draw *d, const char *kind, i32 devices, char text[96]) {
     const i32 ranks = 1 + pick(d, RIG_RANKS), each = (devices + ranks - 1) / ranks;
     const char *speed = chance(d, 2) ? " gflops=0.001" : "";
-    if (ranks == 1) snprintf(text, 96, "cpu*%d%s", devices, speed);
-    else snprintf(text, 96, "host*%d(cpu*%d)%s", ranks, each, speed);
+    if (ranks == 1) snprintf(text, 96, "%s*%d%s", kind, devices, speed);
+    else snprintf(text, 96, "host*%d(%s*%d)%s", ranks, kind, each, speed);
     return ranks;
 }
 
@@ -98,6 +101,8 @@ static void draw_rest(struct draw *d, const char *parallel, struct rig *r) {
     if (strstr(parallel, "pipeline") && chance(d, 3)) r->place = methods[pick(d, COUNT(methods))];
 }
 
+#define MOST_APART 1e-5 /* of a weight after RIG_STEPS steps of sgd; other rules follow the sign of gradients near 0 at first */
+static f64 apart;
 static i32 nsplit; /* plans so far in which ranks share the units of a layer */
 
 /* Does the planner make this plan?  What it refuses, it refuses with E401. */
@@ -115,19 +120,41 @@ static bool applies(const struct rig *r) {
     if (e < 0 && e != -E401) fail_msg("%s: %s", r->parallel, err_last()->text);
     bool split = false;
     for (u32 i = 0; p && i < p->ntask; i++) split = split || p->task[i].split;
-    nsplit += split;
     plan_free(p);
+    if (split && strncmp(r->machine, "cpu", 3) != 0 && !strstr(r->machine, "(cpu")) return false; /* such ops run on the host */
+    nsplit += split;
     return e >= 0;
 }
 
+/* Weights and losses of a device against those of the host. */
+static void close_to_host(const struct rig *device) {
+    struct rig host = {.net = device->net, .machine = "cpu", .parallel = "serial", .threads = 1, .B = device->B,
+                       .optim = device->optim, .accumulate = device->accumulate, .unclipped = device->unclipped,
+                       .grains = device->grains};
+    f64 worst = 0;
+    rig_live(&host);
+    if (host.e < 0) fail_msg("%s", host.why.text);
+    const bool sgd = strcmp(host.optim, "sgd") == 0;
+    for (i32 s = 0; s < (sgd ? RIG_STEPS : 1); s++)
+        if (!(fabs(device->loss[s] - host.loss[s]) <= 1e-5 * fabs(host.loss[s])))
+            fail_msg("%s: loss %.9g of step %d, on the host %.9g", device->draw, device->loss[s], s, host.loss[s]);
+    if (!(fabs(device->norm[0] - host.norm[0]) <= 1e-5 * host.norm[0]))
+        fail_msg("%s: norm %.9g, on the host %.9g", device->draw, device->norm[0], host.norm[0]);
+    for (i64 k = 0; k < host.net->ntheta && sgd; k++)
+        worst = dmax(worst, fabs((f64)device->store.theta[k] - (f64)host.store.theta[k]));
+    if (!(worst <= MOST_APART)) fail_msg("%s: a weight differs by %.3g from that of the host", device->draw, worst);
+    apart = dmax(apart, worst);
+    rig_free(&host);
+}
+
 /* True if the product of this draw applies; its bits are then compared. */
-static bool one(u32 number) {
+static bool one(u32 number, const char *kind) {
     static struct net n;
     struct draw d = {.number = number};
     char parallel[96], machine[96], name[64];
-    struct rig s = {.net = &n, .machine = "cpu", .parallel = "serial", .threads = 1}, r = s;
-    const char *kind = draw_net(&d, &n);
-    const i32 ranks = draw_machine(&d, draw_product(&d, parallel), machine);
+    struct rig s = {.net = &n, .machine = kind, .parallel = "serial", .threads = 1}, r = s;
+    const char *what = draw_net(&d, &n);
+    const i32 ranks = draw_machine(&d, kind, draw_product(&d, parallel), machine);
     r.machine = machine;
     r.parallel = parallel;
     r.threads = 1 + pick(&d, 4);
@@ -138,12 +165,13 @@ static bool one(u32 number) {
     s.accumulate = r.accumulate;
     s.unclipped = r.unclipped;
     s.grains = r.grains;
-    snprintf(name, sizeof name, "STRETTO_TEST_DRAW=%u (%s)", number, kind);
-    r.draw = name;
+    snprintf(name, sizeof name, "STRETTO_TEST_DRAW=%u (%s)", number, what);
+    r.draw = s.draw = name;
     print_message("%s: %s on %s, batch %d, %s%s%s\n", name, parallel, machine, r.B, r.optim, r.place ? ", placed by " : "",
                   r.place ? r.place : "");
     rig_live(&s);
     if (s.e < 0) fail_msg("serial: %s", s.why.text);
+    if (strcmp(kind, "cpu") != 0) close_to_host(&s);
     rig_on_ranks(&s, &r, ranks);
     rig_free(&s);
     return true;
@@ -155,14 +183,35 @@ TEST(random_products_have_the_bits_of_serial) {
     i32 ran = 0;
     u32 number = 0;
     if (only) {
-        assert_true(one((u32)atoi(only)));
+        one((u32)atoi(only), "cpu");
         return;
     }
-    for (; ran < want; number++) ran += one(number);
+    for (; ran < want; number++) ran += one(number, "cpu");
     print_message("%d products had the bits of serial, in %d ranks share units; %u did not apply\n", ran, nsplit,
                   number - (u32)ran);
     assert_true(nsplit >= want / 20);
     assert_true(number < 20 * (u32)want);
 }
 
-T_MAIN(cmocka_unit_test(random_products_have_the_bits_of_serial))
+TEST(random_products_on_devices_have_the_bits_of_one_lane) {
+    const char *count = getenv("STRETTO_TEST_DRAWS"), *only = getenv("STRETTO_TEST_DRAW"), *wish = getenv("STRETTO_TEST_DEVICE");
+    const char *kind = wish ? wish : "opencl";
+    const i32 want = count ? atoi(count) : t_few() ? DEVICE_FEW : DEVICE_DRAWS;
+    struct gpu_card card[1];
+    char why[GPU_WHY] = "";
+    i32 ran = 0;
+    u32 number = 0;
+    if (gpu_driver_find(kind)->cards(card, 1, why) == 0) {
+        print_message("skipped: no %s device: %s\n", kind, why);
+        skip();
+    }
+    if (only) {
+        assert_true(one((u32)atoi(only), kind));
+        return;
+    }
+    for (; ran < want; number++) ran += one(number, kind);
+    print_message("%d products on %s had the bits of one lane, weights within %.2g of the host's\n", ran, card->name, apart);
+}
+
+T_MAIN(cmocka_unit_test(random_products_have_the_bits_of_serial),
+       cmocka_unit_test(random_products_on_devices_have_the_bits_of_one_lane))

@@ -1,0 +1,328 @@
+/* space.c - the memory of a device: its heap, copies between heap and host, and the order of lanes (space.h). */
+#include "exec/space.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { ALIGN = 256 };
+
+/* ------------------------------------------------------------------ ranges -------------------------------------------------- */
+
+/* Bytes [lo,hi) of steps [t0,t1) of a buffer [repeat][extent]: one row of memory for each step. */
+struct range {
+    i64 at, pitch, bytes, n;
+};
+
+static struct range range_of(const struct pbuf *b, i32 t0, i32 t1, i64 lo, i64 hi) {
+    const i64 unit = b->bytes / b->extent / b->repeat, steps = t1 > 0 ? t1 - t0 : b->repeat;
+    const i64 first = t1 > 0 ? t0 : 0, pitch = b->extent * unit;
+    if (lo == 0 && hi == b->extent) return (struct range){first * pitch, steps * pitch, steps * pitch, 1};
+    return (struct range){first * pitch + lo * unit, pitch, (hi - lo) * unit, steps};
+}
+
+static void move(const struct exec *x, u32 buf, const struct range *r, bool to_device) {
+    char *host = (char *)x->mem[0][buf] + r->at, *device = (char *)x->space->mem[buf] + r->at;
+    if (to_device)
+        gpu_put(device, r->pitch, host, r->pitch, r->bytes, r->n);
+    else
+        gpu_get(host, r->pitch, device, r->pitch, r->bytes, r->n);
+}
+
+static void move_used(const struct exec *x, u32 buf, bool to_device) {
+    const struct pbuf *b = &x->plan->buf[buf];
+    const struct range r = range_of(b, 0, 0, x->space->used[buf].lo, x->space->used[buf].hi);
+    if (x->space->mem[buf] && x->mem[0][buf]) move(x, buf, &r, to_device);
+}
+
+/* ------------------------------------------------------------------ binding ------------------------------------------------- */
+
+static bool runs_on_host(const struct exec *x, const struct task *t) {
+    return !x->client.on_device || !x->client.on_device(x->client.self, t);
+}
+
+/* Which side uses which buffer. */
+static void find_sides(struct exec *x, bool *device) {
+    struct space *s = x->space;
+    const struct plan *p = x->plan;
+    for (i32 pass = 0; pass < 2; pass++)
+        for (u32 i = 0; i < p->ntask; i++) {
+            const struct task *t = &p->task[i];
+            if (!exec_is_ours(x, t)) continue;
+            s->on_host[i] = runs_on_host(x, t);
+            for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+                const u32 buf = p->use[k].buf;
+                if (pass == 0)
+                    device[buf] = device[buf] || !s->on_host[i];
+                else
+                    s->both[buf] = s->both[buf] || (s->on_host[i] && device[buf]);
+                s->written[buf] = s->written[buf] || use_writes(&p->use[k]);
+            }
+        }
+}
+
+/* Bytes of a buffer in the heap: those of its range here. */
+static i64 bytes_of(const struct exec *x, u32 buf) {
+    const struct pbuf *b = &x->plan->buf[buf];
+    const struct plan_range *u = &x->space->used[buf];
+    if (b->in_part) return b->bytes / b->extent * (u->hi - u->lo);
+    return !b->lent && x->client.room ? x->client.room(x->client.self, b) : b->bytes;
+}
+
+static i64 before(const struct exec *x, u32 buf) {
+    const struct pbuf *b = &x->plan->buf[buf];
+    return b->in_part ? b->bytes / b->extent * x->space->used[buf].lo : 0;
+}
+
+static i64 lay_out(struct exec *x, const bool *device, char *heap) {
+    i64 at = 0;
+    for (u32 i = 0; i < x->plan->nbuf; i++) {
+        if (!device[i] || x->space->used[i].hi == 0) continue;
+        if (heap) x->space->mem[i] = heap + at - before(x, i);
+        at += round_up64(bytes_of(x, i), ALIGN);
+    }
+    return at;
+}
+
+/* Marks of items, where another lane may wait for them. */
+static err bind_marks(struct exec *x) {
+    struct space *s = x->space;
+    u32 most = 0;
+    ARENA_NEW(&x->arena, s->mark, x->nqueue);
+    ARENA_NEW(&x->arena, s->begin, x->nqueue);
+    for (u32 q = 0; q < x->nqueue; q++) {
+        most = most > x->queue[q].n ? most : x->queue[q].n;
+        ARENA_NEW(&x->arena, s->mark[q], x->queue[q].n + 1);
+        ARENA_NEW(&x->arena, s->begin[q], x->queue[q].n + 1);
+    }
+    s->waits = x->nqueue > 1 || x->comm;
+    s->can_time = 2 * most < GPU_SLOTS;
+    if (!s->waits || most < GPU_SLOTS) return 0;
+    return FAIL_AT(E401, "--device", "--parallel serial   or   fewer --grains",
+                   "a step of %u tasks on a lane: at most %d can be waited for", most, GPU_SLOTS);
+}
+
+static err may_run(const struct exec *x) {
+    if (x->policy->delay)
+        return FAIL_AT(E401, "--pipeline", "--pipeline overlap", "%s keeps two copies of the weights, which devices do not",
+                       x->policy->name);
+    if (x->rounds)
+        return FAIL_AT(E401, "--device", "--parallel data   or   --device cpu",
+                       "time slices of one sequence on the devices of several ranks are not possible");
+    return 0;
+}
+
+err space_bind(struct exec *x, const struct plan_range *used) {
+    const struct plan *p = x->plan;
+    const struct device *d = &p->place[x->device0].device;
+    bool *device;
+    struct space *s;
+    if (!x->dev->driver) return 0;
+    TRY(may_run(x));
+    ARENA_NEW(&x->arena, x->space, 1);
+    s = x->space;
+    s->used = used;
+    ARENA_NEW(&x->arena, s->mem, p->nbuf + 1);
+    ARENA_NEW(&x->arena, s->on_host, p->ntask + 1);
+    ARENA_NEW(&x->arena, s->both, p->nbuf + 1);
+    ARENA_NEW(&x->arena, s->written, p->nbuf + 1);
+    ARENA_NEW(&x->arena, s->fresh, p->nbuf + 1);
+    ARENA_NEW(&x->arena, device, p->nbuf + 1);
+    find_sides(x, device);
+    for (u32 i = 0; i < x->nmessage; i++) s->both[x->message[i].buf] = device[x->message[i].buf];
+    s->agent = x->comm ? (i32)x->nqueue : -1;
+    const struct gpu_driver *driver = gpu_driver_find(x->dev->driver);
+    TRY(gpu_open(driver, d->card, (i32)x->nqueue + (x->comm ? 1 : 0), lay_out(x, device, NULL), &s->gpu));
+    lay_out(x, device, gpu_heap(s->gpu));
+    for (u32 i = 0; i < p->nbuf; i++) s->fresh[i] = p->buf[i].lent;
+    TRY(bind_marks(x));
+    if (x->client.heap) x->client.heap(x->client.self, s->mem);
+    return 0;
+}
+
+void space_free(struct exec *x) {
+    if (x->space) gpu_close(x->space->gpu);
+}
+
+/* ------------------------------------------------------------------ a step -------------------------------------------------- */
+
+/* Ends what a thread did on a lane beside its own work, and goes back. */
+static err leave(struct gpu_place was) {
+    const err e = gpu_sync();
+    gpu_enter(was.gpu, was.lane);
+    return e;
+}
+
+err space_begin(struct exec *x) {
+    struct space *s = x->space;
+    if (!s) return 0;
+    const struct gpu_place was = gpu_enter(s->gpu, 0);
+    s->timed = s->can_time && (x->comm || x->trace);
+    s->host_begin = x->trace ? clock_now() : 0;
+    for (u32 i = 0; i < x->plan->nbuf; i++) {
+        if (!x->plan->buf[i].lent || (s->written[i] && !s->fresh[i])) continue;
+        move_used(x, i, true);
+        s->fresh[i] = false;
+    }
+    if (x->nqueue > 1 || x->comm) return leave(was); /* other lanes read it too */
+    gpu_enter(was.gpu, was.lane);
+    return 0;
+}
+
+/* Adds the seconds of a lane's items, by the clock of the device: those of rows to the measured speed of the rank, all to the
+ * trace. */
+static void read_clock(struct exec *x, u32 lane) {
+    const struct space *s = x->space;
+    struct queue *q = &x->queue[lane];
+    for (u32 i = 0; i < q->n; i += q->item[i].run) {
+        const u32 task = q->item[i].task;
+        const f64 took = gpu_between((i32)s->begin[lane][i], (i32)s->mark[lane][i]);
+        const f64 after = gpu_between((i32)s->begin[lane][0], (i32)s->begin[lane][i]);
+        if (took < 0 || after < 0) continue;
+        if (x->comm && x->client.kernel[x->plan->task[task].kind].rows) q->busy += took;
+        if (x->trace) trace_add(x, q, task, s->host_begin + after, s->host_begin + after + took);
+    }
+}
+
+err space_end(struct exec *x) {
+    struct space *s = x->space;
+    if (!s) return 0;
+    for (i32 lane = gpu_lanes(s->gpu) - 1; lane >= 0; lane--) {
+        const struct gpu_place was = gpu_enter(s->gpu, lane);
+        for (u32 i = 0; lane == 0 && i < x->plan->nbuf; i++)
+            if (x->plan->buf[i].seen) move_used(x, i, false);
+        const err e = gpu_sync();
+        if (e >= 0 && s->timed && lane < (i32)x->nqueue) read_clock(x, (u32)lane);
+        gpu_enter(was.gpu, was.lane);
+        TRY(e);
+    }
+    return 0;
+}
+
+err space_bring(struct exec *x) {
+    struct space *s = x->space;
+    if (!s) return 0;
+    const struct gpu_place was = gpu_enter(s->gpu, 0);
+    for (u32 i = 0; i < x->plan->nbuf; i++) {
+        if (!x->plan->buf[i].lent || !s->written[i] || s->fresh[i]) continue;
+        move_used(x, i, false);
+        s->fresh[i] = true;
+    }
+    return leave(was);
+}
+
+err exec_look(struct exec *x, u32 buf) {
+    struct space *s = x->space;
+    if (!s || !s->mem[buf] || x->plan->buf[buf].lent) return 0;
+    const struct gpu_place was = gpu_enter(s->gpu, 0);
+    move_used(x, buf, false);
+    return leave(was);
+}
+
+/* ------------------------------------------------------------------ items --------------------------------------------------- */
+
+void space_enter(struct exec *x, u32 queue) {
+    if (x->space) gpu_enter(x->space->gpu, (i32)queue);
+}
+void space_leave(const struct exec *x) {
+    if (x->space) gpu_enter(NULL, 0);
+}
+
+void space_wait(struct exec *x, const struct item *it) {
+    const struct space *s = x->space;
+    for (u32 k = it->wait0; s && k < it->wait0 + it->nwait; k++)
+        gpu_wait((i32)x->wait[k].queue, (i32)s->mark[x->wait[k].queue][x->wait[k].count - 1]);
+}
+
+static void copy_uses(struct exec *x, const struct task *t, bool to_device) {
+    const struct space *s = x->space;
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+        const struct use *u = &x->plan->use[k];
+        const bool wanted = to_device ? use_writes(u) : u->mode != USE_W;
+        if (!wanted || !s->both[u->buf] || !s->mem[u->buf] || u->hi <= u->lo) continue;
+        const struct range r = range_of(&x->plan->buf[u->buf], u->t0, u->t1, u->lo, u->hi);
+        move(x, u->buf, &r, to_device);
+    }
+}
+
+/* What the host sees of a buffer before a task on the device reads it: sums that decide about the update. */
+static void show(struct exec *x, const struct task *t) {
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+        const struct use *u = &x->plan->use[k];
+        if (!x->plan->buf[u->buf].seen || u->mode != USE_R) continue;
+        const struct range r =
+            range_of(&x->plan->buf[u->buf], u->t0, u->t1, u->lo, u->hi); /* of the rest messages may be on the way */
+        move(x, u->buf, &r, false);
+    }
+}
+
+void space_item(struct exec *x, const struct item *it) {
+    const struct task *t = &x->plan->task[it->task];
+    const struct kernel *k = &x->client.kernel[t->kind];
+    if (x->space->on_host[it->task]) {
+        copy_uses(x, t, false);
+        gpu_sync();
+        const struct kernel_call c = {
+            .task = t, .mem = x->mem[0], .host = x->mem[0], .alone = x->alone, .lo = t->lo, .hi = t->hi};
+        k->run(x->client.self, &c);
+        copy_uses(x, t, true);
+        return;
+    }
+    for (u32 i = 0; i < it->run; i++) { /* `blocks` kernels have no cache to keep warm here */
+        const struct task *own = &x->plan->task[it[i].task];
+        const struct kernel_call c = {.task = own,
+                                      .mem = x->space->mem,
+                                      .host = x->mem[0],
+                                      .on_device = true,
+                                      .alone = x->alone,
+                                      .lo = own->lo,
+                                      .hi = own->hi};
+        show(x, own);
+        k->run(x->client.self, &c);
+    }
+}
+
+void space_start(struct exec *x, u32 queue, u32 item) {
+    if (x->space && x->space->timed) x->space->begin[queue][item] = (u32)gpu_mark();
+}
+
+void space_done(struct exec *x, u32 queue, u32 item, u32 n) {
+    if (!x->space || !(x->space->waits || x->space->timed)) return;
+    const u32 slot = (u32)gpu_mark();
+    for (u32 i = item; i < item + n; i++) x->space->mark[queue][i] = slot;
+}
+
+/* ------------------------------------------------------------------ messages ------------------------------------------------ */
+
+/* The agent's lane runs behind the items that precede the message. */
+static struct gpu_place enter_agent(struct exec *x, const struct link *l) {
+    const struct space *s = x->space;
+    const struct gpu_place was = gpu_enter(s->gpu, s->agent);
+    for (u32 k = 0; k < l->nready; k++) gpu_wait((i32)l->ready[k].queue, (i32)s->mark[l->ready[k].queue][l->ready[k].count - 1]);
+    return was;
+}
+
+static void move_message(struct exec *x, const struct plan_message *m, bool to_device) {
+    const struct range r = range_of(&x->plan->buf[m->buf], m->t0, m->t1, m->lo, m->hi);
+    if (x->space->mem[m->buf]) move(x, m->buf, &r, to_device);
+}
+
+err space_send(struct exec *x, const struct link *l) {
+    if (!x->space || l->plan.when >= MESSAGE_SETTLE) return 0; /* between two steps, from the host */
+    const struct gpu_place was = enter_agent(x, l);
+    move_message(x, &l->plan, false);
+    return leave(was);
+}
+
+err space_receive(struct exec *x, const struct link *l) {
+    struct space *s = x->space;
+    if (!s) return 0;
+    if (l->plan.when >= MESSAGE_SETTLE) { /* between two steps, to the host */
+        s->fresh[l->plan.buf] = true;
+        return 0;
+    }
+    const struct gpu_place was = enter_agent(x, l);
+    move_message(x, &l->plan, true);
+    return leave(was);
+}

@@ -1,0 +1,48 @@
+/* space.h - memory of a device that is not that of the host: private to src/exec.
+ *
+ *     host  mem[buf]  <--space_get--  heap of the device, space->mem[buf]       the device has the truth during a step
+ *                     --space_put-->
+ *
+ * Tasks that the client lets run on the device work on the heap.  A task that runs on the host gets what it reads, and what it
+ * writes is put back behind it; so are messages.  Buffers that only tasks of one side use are never copied.  Between steps the
+ * host has lent buffers (inputs, weights, state) after space_bring; the next step takes them again. */
+#ifndef STRETTO_EXEC_SPACE_H
+#define STRETTO_EXEC_SPACE_H
+
+#include "exec/bound.h"
+#include "gpu/gpu.h"
+
+struct space {
+    struct gpu *gpu;
+    void **mem;                    /* [nbuf] addresses in the heap; NULL = no task on the device uses the buffer */
+    bool *on_host;                 /* [ntask] the task runs on the host */
+    bool *both;                    /* [nbuf] tasks of both sides use the buffer, or messages carry it */
+    bool *written;                 /* [nbuf] a task of this rank writes it */
+    bool *fresh;                   /* [nbuf] lent buffers: the host's copy is the newer one */
+    const struct plan_range *used; /* [nbuf] */
+    u32 **mark, **begin; /* [nqueue][items] marks after and before each item: for queues that wait for it, and for its time */
+    bool can_time;       /* a lane keeps the marks of a whole step */
+    f64 host_begin;      /* clock when the step began */
+    bool waits, timed;   /* other lanes wait for marks; the device's clock is read (ranks measure their speed, traces) */
+    i32 agent;           /* lane of transfers for messages; -1 = there are none */
+};
+
+err space_bind(struct exec *x, const struct plan_range *used);
+void space_free(struct exec *x);
+err space_begin(struct exec *x); /* of a step: takes what the host has changed */
+err space_end(struct exec *x);   /* waits for all lanes; buffers that the host sees are brought */
+/* The lent buffers that tasks write are then the host's, which may change them before the next step. */
+err space_bring(struct exec *x);
+
+void space_enter(struct exec *x, u32 queue); /* the thread of a queue works on its lane; until space_leave */
+void space_leave(const struct exec *x);
+void space_wait(struct exec *x, const struct item *it);
+void space_start(struct exec *x, u32 queue, u32 item); /* the next thing given to the lane is this item */
+void space_item(struct exec *x, const struct item *it);
+void space_done(struct exec *x, u32 queue, u32 item, u32 n); /* n items from `item` on were given to the lane */
+
+/* A range of a message, by the agent: behind the items that precede it. */
+err space_send(struct exec *x, const struct link *l);
+err space_receive(struct exec *x, const struct link *l);
+
+#endif
