@@ -18,6 +18,11 @@ static stretto_err show(struct cli *c, const stretto_plan *p) {
 stretto_err cmd_plan(struct cli *c) {
     stretto_data *d = NULL;
     stretto_plan *p = NULL;
+    char *text = NULL;
+    if (c->o.deal) {
+        TRY(stretto_plan_deal(c->config, &text));
+        return cli_print_out(c, text);
+    }
     stretto_err e = c->args.narg ? stretto_data_open(c->config, c->args.arg[0], &d) : 0;
     if (e >= 0) e = stretto_plan_new(c->config, d, &p);
     if (e >= 0) e = show(c, p);

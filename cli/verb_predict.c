@@ -45,7 +45,7 @@ static void show_warnings(const struct cli *c, const char *lines) {
 
 /* Flags for machine and data override the options that the model was trained with. */
 static stretto_err with_model(struct cli *c, stretto_err (*then)(struct cli *, stretto_model *, stretto_data *)) {
-    static const enum opt_id own[] = {OPT_threads, OPT_kernel, OPT_memory, OPT_until, OPT_gaps,
+    static const enum opt_id own[] = {OPT_threads, OPT_device, OPT_kernel, OPT_memory, OPT_until, OPT_gaps,
                                          OPT_dups,   OPT_na,     OPT_sep,   OPT_decimal};
     stretto_model *m = NULL;
     stretto_data *d = NULL;

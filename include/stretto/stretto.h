@@ -227,6 +227,8 @@ STRETTO_API stretto_err stretto_machine_info(int json, char **out);
 STRETTO_API stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto_plan **out);
 STRETTO_API stretto_err stretto_plan_print(const stretto_plan *self, char **out); /* the plan task by task */
 STRETTO_API stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out); /* cost, bytes, exactness */
+/* How well policies deal independent work (forecasts, not training steps) to the devices of option machine: simulated. */
+STRETTO_API stretto_err stretto_plan_deal(stretto_config *config, char **out);
 STRETTO_API stretto_err stretto_plan_compare(const stretto_plan *self, char **out); /* table of all strategies */
 /* Table of methods that place layers on devices; method "all", or one of them ("best", "random:7").  E103: unknown method. */
 STRETTO_API stretto_err stretto_plan_place(const stretto_plan *self, const char *method, char **out);

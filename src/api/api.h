@@ -2,6 +2,7 @@
 #ifndef STRETTO_API_API_H
 #define STRETTO_API_API_H
 
+#include "api/devices.h"
 #include "api/lists.h"
 #include "learn/kernels.h"
 #include "learn/learner.h"
@@ -31,6 +32,9 @@ struct run_context {
     struct machine *machine;
     struct comm *comm;      /* the MPI job that this process is a rank of; NULL = none */
     char no_heal[COMM_PATH]; /* why the launcher rules out --heal: one dead rank would end the others; "" = it does not */
+    struct device_wishes devices; /* of --device */
+    struct machine *forward[DEVICE_WISHES]; /* one for each of these devices */
+    struct machine *host;         /* its cores, where --device names others; else NULL */
     struct machine *ranks;  /* machine of all ranks, if there are several; NULL = machine */
     struct str shares_from; /* source of unequal rank shares, for a note; "" = none */
     struct wisdom wisdom;

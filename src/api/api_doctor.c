@@ -24,6 +24,8 @@ static void look_for_plugins(struct facts *f) {
     }
 }
 
+static void look_at_devices(struct facts *f) { devices_summary(f->devices, sizeof f->devices); }
+
 static void look_at_kernels(struct facts *f) {
     const char *best = "ref";
     if (kern_init() < 0) best = getenv("STRETTO_ISA"); /* a STRETTO_ISA that this host cannot satisfy is a difference, too */
@@ -150,6 +152,7 @@ stretto_err stretto_doctor(stretto_config *config, int json, char **out) {
     NEW(mine, 1);
     facts_of_host(o->run_dir, mine);
     look_for_plugins(mine);
+    look_at_devices(mine);
     look_at_kernels(mine);
     join(o, mine, &comm);
     err e = consult(mine->joined ? comm : NULL, mine, json != 0, out, &worst);

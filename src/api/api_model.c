@@ -41,7 +41,10 @@ static err load(const char *path, stretto_model *m) {
     TRY(opt_defaults(&m->config.o, api_lists()));
     TRY(model_from_file(path, config_parse, &m->config.o, &m->m, &m->record));
     if (!(m->path = mem_strdup(path))) return -E601;
-    return restore_origins(m);
+    TRY(restore_origins(m));
+    if (strcmp(m->config.o.device, "auto") == 0) return 0;
+    const struct opt_from from = {.rank = OPT_RANK_FILE, .origin = "default"}; /* the device of the training may not be here */
+    return opt_set_id(&m->config.o, OPT_device, "auto", &from);
 }
 
 stretto_err stretto_model_load(const char *path, stretto_model **out) {

@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "api/plan_place.h"
 #include "api/plan_shape.h"
+#include "deal/simulate.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "learn/costs.h"
@@ -278,6 +279,16 @@ stretto_err stretto_plan_place(const stretto_plan *self, const char *method, cha
     return text_end(plan_place(&self->q, method, &text), &text, out);
 }
 
+stretto_err stretto_plan_deal(stretto_config *config, char **out) {
+    struct str text = {0};
+    struct machine *m;
+    NEW(m, 1);
+    err e = machine_of(&config->o, m);
+    if (e >= 0) e = deal_table(m, &text);
+    mem_free(m);
+    return text_end(e, &text, out);
+}
+
 stretto_err stretto_plan_compare(const stretto_plan *self, char **out) {
     struct str text = {0};
     struct net *net = NULL;
@@ -356,6 +367,7 @@ stretto_err stretto_machine_info(int json, char **out) {
     err e = machine_host(0, m);
     if (e >= 0 && !json) {
         machine_print(m, &text);
+        devices_list(&text, NULL);
         e = put_wisdom(m, &text, NULL);
     } else if (e >= 0) {
         struct js *o = js_object();
@@ -365,6 +377,9 @@ stretto_err stretto_machine_info(int json, char **out) {
         js_put_i64(o, "cache_l2", m->cache_l2);
         js_put_i64(o, "cache_l3", m->cache_l3);
         js_put_text(o, "kernels", kern_best()->name);
+        struct js *list = js_array();
+        devices_list(NULL, list);
+        js_put(o, "devices", list);
         e = put_wisdom(m, &text, o);
         if (e >= 0) e = js_text(o, &text, 2);
         js_free(o);

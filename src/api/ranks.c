@@ -65,14 +65,23 @@ err ranks_threads(const struct options *o, struct run_context *w, i32 *threads) 
     return 0;
 }
 
+/* All ranks: with the devices of this one, or each with those that are its turn. */
+static err machine_of_ranks(const struct run_context *w, i32 size) {
+    if (w->devices.n == 0) return machine_ranks(w->machine, size, w->ranks);
+    machine_copy(w->ranks, w->machine);
+    w->ranks->ndevice = 0;
+    for (i32 k = 0; k < size; k++) devices_add(&w->devices, k, w->host, w->ranks);
+    return 0;
+}
+
 err ranks_machine(const struct options *o, struct run_context *w) {
-    const i32 size = w->comm ? comm_size(w->comm) : (i32)o->ranks;
+    const i32 size = w->comm ? comm_size(w->comm) : imax((i32)o->ranks, w->devices.n);
     f64 share[COMM_RANKS];
     bool even;
     TRY(shares_of_ranks(o, w->comm, size, share, &even, &w->shares_from));
     if (size <= 1) return 0;
     NEW(w->ranks, 1);
-    TRY(machine_ranks(w->machine, size, w->ranks));
+    TRY(machine_of_ranks(w, size));
     if (!even) machine_set_shares(w->ranks, share);
     TRY(comm_broadcast(w->comm, "machine", w->ranks, (i64)machine_bytes(w->ranks)));
     return machine_trim(&w->ranks);
@@ -108,6 +117,7 @@ struct rank_run {
     const struct learner *learner;
     struct learn_job job;
     struct model *m;
+    struct machine *machine; /* its own, where ranks have unlike devices; NULL = that of all */
     struct rank_cores cores;
     struct status status;
     struct events events;
@@ -143,6 +153,7 @@ static void silence(struct learn_job *job, const struct events *events) {
     job->use.events = events;
     job->use.wisdom = NULL;
     job->use.trace = false;
+    job->use.nforward = 0; /* rank 0 forecasts */
 }
 
 /* For E801 and for deadlines: the last status record of a rank as text; returns its time, 0 = none. */
@@ -154,9 +165,12 @@ static f64 last_record(void *run_dir, i32 rank, char *text, size_t size) {
     return r.time;
 }
 
-static err start(struct rank_run *r, i32 k, struct comm **comm, const struct learner *learner, const struct learn_job *job) {
+static err start(struct rank_run *r, i32 k, struct comm **comm, const struct learner *learner, const struct learn_job *job,
+                 bool apart) {
     *r = (struct rank_run){.learner = learner, .job = *job};
     r->job.use.comm = comm[k];
+    if (apart) TRY(devices_of_rank(job->use.ranks, k, job->use.machine, &r->machine));
+    if (r->machine) r->job.use.machine = r->machine;
     comm_set_hint(comm[k], last_record, (void *)(uintptr_t)job->run_dir);
     comm_set_record_folder(comm[k], job->run_dir);
     rank_cores_of_thread(k, comm_size(comm[k]), job->use.machine->ndevice, &r->cores);
@@ -174,12 +188,13 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
     return r->started ? 0 : FAIL(E601, "no thread could be made for rank %d", k);
 }
 
-static err threads_fit(i32 size, const struct learner *learner, const struct learn_job *job, struct model **out) {
+/* apart: ranks have unlike devices. */
+static err threads_fit(i32 size, const struct learner *learner, const struct learn_job *job, bool apart, struct model **out) {
     struct comm *comm[COMM_RANKS];
     struct rank_run *r;
     NEW(r, size);
     err e = comm_threads(size, comm);
-    for (i32 k = 0; k < size && e >= 0; k++) e = start(&r[k], k, comm, learner, job);
+    for (i32 k = 0; k < size && e >= 0; k++) e = start(&r[k], k, comm, learner, job, apart);
     rank_cores_go(&r[0].cores, job->use.pool); /* bind after creating threads: they inherit the affinity of their creator */
     if (e >= 0) e = live(&r[0]);
     rank_cores_leave(&r[0].cores, job->use.pool);
@@ -187,12 +202,14 @@ static err threads_fit(i32 size, const struct learner *learner, const struct lea
     for (i32 k = 1; k < size; k++) {
         if (r[k].started) pthread_join(r[k].thread, NULL);
         model_free(r[k].m);
+        mem_free(r[k].machine);
         if (e >= 0 && r[k].e < 0) {
             err_put(&r[k].why);
             e = r[k].e;
         }
     }
     for (i32 k = 0; k < size; k++) comm_free(comm[k]);
+    mem_free(r[0].machine);
     if (e < 0) model_free(r[0].m);
     *out = e < 0 ? NULL : r[0].m;
     mem_free(r);
@@ -244,7 +261,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     mine.use.ranks = t->ctx.ranks;
     mine.use.comm = t->ctx.comm;
     mine.owner = t;
-    if (!t->ctx.comm) return threads_fit(size, learner, &mine, out);
+    if (!t->ctx.comm) return threads_fit(size, learner, &mine, t->ctx.devices.n > 1, out);
     struct rank_cores cores;
     TRY(rank_cores_of_process(t->ctx.comm, t->ctx.machine->ndevice, &cores));
     comm_set_hint(t->ctx.comm, last_record, t->run_dir);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/ranks.h"
+#include "base/mem.h"
 
 void plan_wishes(const struct options *o, struct resources *use) {
     use->parallel = o->parallel;
@@ -10,6 +11,40 @@ void plan_wishes(const struct options *o, struct resources *use) {
     use->microbatches = opt_is_auto(o, OPT_micro_batches) ? 0 : (i32)o->micro_batches;
     use->place = o->place && *o->place ? o->place : NULL;
     use->all_forward = strcmp(o->stage_order, "gpipe") == 0;
+}
+
+/* A machine for each device: together they share forecasts of many windows. */
+static err forecasters(struct run_context *w) {
+    for (i32 i = 0; i < w->devices.n; i++) {
+        NEW(w->forward[i], 1);
+        machine_copy(w->forward[i], w->host);
+        w->forward[i]->ndevice = 0;
+        devices_add(&w->devices, i, w->host, w->forward[i]);
+        for (i32 d = 0; d < w->forward[i]->ndevice; d++) w->forward[i]->device[d].rank = 0;
+        w->forward[i]->nrank = 1;
+        TRY(machine_trim(&w->forward[i]));
+    }
+    w->use.forward = (const struct machine *const *)w->forward;
+    w->use.nforward = w->devices.n;
+    return 0;
+}
+
+/* The devices of this process: those of --device, in turn for the ranks of a launcher, in place of the cores. */
+static err take_devices(const struct options *o, struct run_context *w) {
+    struct machine *host;
+    TRY(devices_read(o, w->machine, &w->devices));
+    if (w->devices.n == 0) return 0;
+    if (o->deterministic && devices_differ(&w->devices))
+        return FAIL_AT(E106, "--deterministic", "--device with devices of one kind   or   no --deterministic",
+                       "devices of several kinds round differently, and how many rows each computes follows from their speed");
+    NEW(host, 1);
+    machine_copy(host, w->machine);
+    w->machine->ndevice = 0;
+    devices_add(&w->devices, w->comm ? comm_rank(w->comm) % w->devices.n : 0, host, w->machine);
+    for (i32 d = 0; d < w->machine->ndevice; d++) w->machine->device[d].rank = 0;
+    w->machine->nrank = 1;
+    w->host = host;
+    return forecasters(w);
 }
 
 static err fill(const struct options *o, bool joins, struct run_context *w) {
@@ -20,6 +55,7 @@ static err fill(const struct options *o, bool joins, struct run_context *w) {
     if (joins) TRY(ranks_threads(o, w, &threads));
     TRY(machine_host(threads, w->machine));
     machine_measure(w->use.kern, w->machine);
+    TRY(take_devices(o, w));
     TRY(machine_trim(&w->machine));
     w->use.machine = w->machine;
     if (joins) TRY(ranks_machine(o, w));
@@ -47,6 +83,8 @@ void run_context_close(struct run_context *w) {
     wisdom_close(&w->wisdom);
     comm_free(w->comm);
     mem_free(w->ranks);
+    mem_free(w->host);
+    for (i32 i = 0; i < DEVICE_WISHES; i++) mem_free(w->forward[i]);
     str_free(&w->shares_from);
     mem_free(w->machine);
     *w = (struct run_context){0};

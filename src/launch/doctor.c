@@ -166,7 +166,11 @@ static void check_clock(const struct facts *f, struct finding *out) {
              "%s: reading the time is a call of the kernel", f->clock);
 }
 
-/* Never a warning: ranks compute on CPUs, not on GPUs. */
+static void check_devices(const struct facts *f, struct finding *out) {
+    note(out, "devices", DOCTOR_OK, NULL, "%s", *f->devices ? f->devices : "cpu alone");
+}
+
+/* Never a warning: a busy GPU is slow, not wrong. */
 static void check_gpus(const struct facts *f, struct finding *out) {
     if (f->gpus == 0) note(out, "gpu load", DOCTOR_OK, NULL, "NVML reports no GPU");
     else
@@ -188,6 +192,7 @@ i32 doctor_examine(const struct facts *f, struct finding out[DOCTOR_FINDINGS]) {
     check_folder("run folder", f->run, f->run_writes, f->run_free, RUN_LEAST, &out[n++]);
     check_kernels(f, &out[n++]);
     check_clock(f, &out[n++]);
+    check_devices(f, &out[n++]);
     check_gpus(f, &out[n++]);
     return n;
 }

@@ -37,6 +37,7 @@ struct facts {
     i64 files;                /* open-file limit */
     i32 gpus, busiest;        /* as NVML sees them; 0 = none */
     f64 gpu_taken;            /* occupancy of the busiest GPU now, 0..1 */
+    char devices[240];        /* for --device: those that there are, and why others are not */
     /* folders */
     char run[128];            /* the folder where the run will write */
     bool tmp_writes, run_writes;

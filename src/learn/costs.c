@@ -322,7 +322,7 @@ err costs_open(const struct net *net, const struct resources *r, i32 B, const st
     struct measure m = {.r = r, .to = out, .probe = {.net = net, .kern = r->kern, .optim = optim, .B = B, .most = MOST_S}};
     err e = 0;
     out->n = 0;
-    if (net_sliced(net)) return 0;
+    if (net_sliced(net) || machine_is_apart(r->ranks ? r->ranks : r->machine)) return 0;
     if (comm_rank(r->comm) == 0 && r->wisdom && !r->wisdom->off) e = from_wisdom(net, r, plan_grain(B, r->grains), out);
     out->ranks = comm_local_size(r->comm);
     if (e >= 0) e = measure_here(&m, most);

@@ -69,7 +69,7 @@ static void tell(const struct resources *r, const struct op *op, const struct tu
 }
 
 err engine_choose_how(struct plan *p, const struct net *n, const struct resources *r) {
-    struct wisdom *w = r->wisdom;
+    struct wisdom *w = machine_is_apart(r->machine) ? NULL : r->wisdom; /* which is about kernels of the host */
     if (w && w->damage[0])
         event_note(r->events, EVENT_NOTE, "wisdom %s: %s", w->path ? w->path : "", w->damage), w->damage[0] = 0;
     f64 seconds = netplan(p)->train ? p->predicted * (f64)r->steps : 0;

@@ -33,6 +33,8 @@ struct resources {
     const struct events *events;
     const volatile int *stop;      /* set by a signal handler */
     struct comm *comm;             /* ranks that train together; NULL = none */
+    const struct machine *const *forward; /* [nforward] a machine for each device that shares forecasts of many windows */
+    i32 nforward;
     const struct machine *ranks;   /* machine of all ranks; NULL = machine */
     const struct costs *costs;     /* measured ones, for plans; NULL = the cost model */
     bool heal;                     /* elastic recovery: each rank keeps the whole state (comm_allow_recovery) */

@@ -206,6 +206,15 @@ TEST(plans_print_draw_and_save) {
     stretto_config_free(c);
 }
 
+TEST(work_is_dealt_to_unlike_devices) {
+    char *text = NULL;
+    stretto_config *c = stretto_config_new();
+    T_OK(stretto_config_set(c, "machine", "gpu*2 cpu*4"));
+    stretto_err e = stretto_plan_deal(c, &text);
+    assert_true(gives(e, text, "6 devices, together 404 times the slowest"));
+    stretto_config_free(c);
+}
+
 TEST(doctor_looks_at_this_host) {
     char *text = NULL;
     stretto_config *c = stretto_config_new();
@@ -246,5 +255,6 @@ T_MAIN(cmocka_unit_test(version_and_build_are_told), cmocka_unit_test(options_ar
        cmocka_unit_test(data_are_checked_and_cached), cmocka_unit_test(a_run_folder_remembers_its_paths),
        cmocka_unit_test(a_config_is_refused_before_data_are_read),
        cmocka_unit_test(what_is_doubtful_in_data_is_told_beside_a_model), cmocka_unit_test(backtest_scores_every_fold),
-       cmocka_unit_test(plans_print_draw_and_save), cmocka_unit_test(doctor_looks_at_this_host),
+       cmocka_unit_test(plans_print_draw_and_save), cmocka_unit_test(work_is_dealt_to_unlike_devices),
+       cmocka_unit_test(doctor_looks_at_this_host),
        cmocka_unit_test(gpuload_plays_what_was_recorded))

@@ -186,7 +186,7 @@ static err same_start(const struct fit *t, const struct train_state *s) {
         h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
     if (s->due) h = comm_hash(h, s->ahead, sizeof(f32) * (size_t)st->ntheta);
     struct comm *c = t->job->use.comm;
-    const f64 usual = comm_set_deadline(c, SLOWER * comm_default_deadline()); /* ranks come from unequal work: base, wisdom */
+    const f64 usual = comm_set_deadline(c, SLOWER * clock_deadline()); /* ranks come from unequal work: base, wisdom */
     const err e = comm_check_equal(c, "checkpoint", h, "a run folder that all hosts see alike, or resume on one host");
     comm_set_deadline(c, usual);
     return e;

@@ -35,6 +35,7 @@ err replan_new(struct fit *t) {
     const struct resources *use = &t->job->use;
     replan_free(t);
     const bool chosen = use->parallel && strcmp(use->parallel, "auto") == 0 && !use->plan_text && !use->place;
+    if (machine_is_apart(use->ranks ? use->ranks : use->machine)) return 0; /* its times are not those of costs.h */
     if (!chosen || !t->step.costs || use->heal || store_used(use) || t->hogwild) return 0;
     if (t->step.net != &t->f->net || plan_splits_weights(t->step.engine.plan)) return 0;
     NEW(t->replan, 1);

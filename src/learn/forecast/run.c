@@ -3,24 +3,9 @@
  * Members share one engine: it uses the weights of each in turn, for a chunk of rows at a time. */
 #include <string.h>
 
-#include "base/mem.h"
-#include "learn/forecast/out.h"
+#include "learn/forecast/runner.h"
 
-enum { ROWS = 448 };
-
-struct runner {
-    const struct forecaster *f;
-    const struct net *net; /* the forecaster's net, or the same net in fp32 */
-    struct engine engine;
-    f32 *own;     /* weights of the engine, while it uses those of a member */
-    struct batcher batch;
-    f32 *corr;      /* [B][nq][horizon] mean correction over members, in units of div */
-    struct row_out out;
-    i32 nq;
-    struct arena arena;
-};
-
-static void runner_free(struct runner *r) {
+void runner_free(struct runner *r) {
     if (r->own) r->engine.store.theta = r->own;
     engine_free(&r->engine);
     batcher_free(&r->batch);
@@ -42,7 +27,7 @@ static err choose_net(struct runner *r, const struct series *s, const struct res
     return forecast_net(&spec, &f->shape, s, net);
 }
 
-static err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
+err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
     *r = (struct runner){.f = f, .nq = head_outputs(&f->spec)};
     i32 h = f->spec.horizon;
     const struct resources whole = resources_whole(use);
@@ -83,25 +68,28 @@ static err members(struct runner *r, i32 rows) {
     return 0;
 }
 
-static err emit_row(struct runner *r, i32 b, forecast_row_fn *fn, void *self) {
+struct forecast_row runner_row(const struct runner *r, i32 b) {
     const struct batch_slot *s = &r->batch.slot[0];
-    i32 h = r->f->spec.horizon;
-    struct forecast_row row = {.origin = s->origin[b],
-                               .col = s->col[b],
-                               .base = s->base + (i64)b * h,
-                               .shift = s->shift[b],
-                               .div = s->div[b],
-                               .seen = s->seen[b]};
-    return row_out_emit(&r->out, row, r->corr + (i64)b * r->nq * h, fn, self);
+    return (struct forecast_row){.origin = s->origin[b],
+                                 .col = s->col[b],
+                                 .base = s->base + (i64)b * r->f->spec.horizon,
+                                 .shift = s->shift[b],
+                                 .div = s->div[b],
+                                 .seen = s->seen[b]};
+}
+
+err runner_rows(struct runner *r, const struct window_set *set, i64 at, i32 *rows) {
+    *rows = batch_fill_set(&r->batch, 0, set, at);
+    TRY(batcher_failed(&r->batch));
+    return r->f->nmember > 0 ? members(r, *rows) : 0;
 }
 
 static err run_set(struct runner *r, const struct window_set *set, forecast_row_fn *fn, void *self) {
-    i64 n = window_origins(set) * r->batch.s->ntarget;
+    const i64 n = window_origins(set) * r->batch.s->ntarget, wide = (i64)r->nq * r->f->spec.horizon;
     for (i64 i = 0; i < n; i += r->batch.B) {
-        i32 rows = batch_fill_set(&r->batch, 0, set, i);
-        TRY(batcher_failed(&r->batch));
-        if (r->f->nmember > 0) TRY(members(r, rows));
-        for (i32 b = 0; b < rows; b++) TRY(emit_row(r, b, fn, self));
+        i32 rows;
+        TRY(runner_rows(r, set, i, &rows));
+        for (i32 b = 0; b < rows; b++) TRY(row_out_emit(&r->out, runner_row(r, b), r->corr + b * wide, fn, self));
     }
     return 0;
 }
@@ -111,8 +99,9 @@ err forecast_rows_of(const struct forecaster *f, const struct series *s, const s
     i64 n = window_origins(set) * s->ntarget;
     if (n <= 0) return 0;
     if (f->spec.decoder->every_step) return forecast_stream(f, s, set, use, 0, fn, self);
+    if (use->nforward > 1 && f->nmember > 0) return spread_windows(f, s, set, use, fn, self);
     struct runner r;
-    err e = runner_new(f, s, use, (i32)lmin(n, ROWS), &r);
+    err e = runner_new(f, s, use, (i32)lmin(n, RUNNER_ROWS), &r);
     if (e >= 0) e = run_set(&r, set, fn, self);
     runner_free(&r);
     return e;

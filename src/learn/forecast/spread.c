@@ -1,0 +1,180 @@
+/* spread.c - forecasts of many windows on several devices at once.
+ *
+ *     windows  0 ............................................. n      in rounds of ROUND
+ *     dealer   | opencl:0 | cpu | opencl:0 | opencl:1 | cpu | ..      who is idle takes the next piece (deal/run.h)
+ *     lane     its own engine on its device; what it computed counts when the dealer accepts it
+ *     rows     go to the caller in order, round by round
+ *
+ * A lane that is left behind in a device that hangs may still write to its own buffers: all of it stays until the last one is
+ * back. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/pool.h"
+#include "deal/run.h"
+#include "learn/forecast/runner.h"
+
+enum { ROUND = 16384 };
+
+/* What a window needs beside the correction. */
+struct kept {
+    i64 origin;
+    i32 col, seen;
+    f32 shift, div;
+};
+
+/* Results of windows [first, first + ROUND), of one device or those that count. */
+struct results {
+    struct kept *row;
+    f32 *base, *corr; /* [ROUND][horizon], [ROUND][nq * horizon] */
+};
+
+struct lane {
+    struct runner runner;
+    struct pool *pool;
+    struct results made;
+    bool bound;
+};
+
+struct spread {
+    const struct window_set *set;
+    i32 horizon, wide, n; /* wide: floats of a correction; n: devices */
+    i64 first;            /* window of the round */
+    struct lane *lane;    /* [n] */
+    struct results all;
+    struct row_out out;
+    struct arena arena;
+    _Atomic i32 users; /* the caller, and a run that has not ended */
+};
+
+static void drop(struct spread *s) {
+    if (atomic_fetch_sub(&s->users, 1) > 1) return;
+    for (i32 d = 0; d < s->n; d++) {
+        if (s->lane[d].bound) runner_free(&s->lane[d].runner);
+        pool_free(s->lane[d].pool);
+    }
+    arena_free(&s->arena);
+    mem_free(s);
+}
+
+static void ended(void *self) { drop(self); }
+
+static err results_new(struct spread *s, struct results *r) {
+    ARENA_NEW(&s->arena, r->row, ROUND);
+    ARENA_NEW(&s->arena, r->base, (i64)ROUND * s->horizon);
+    ARENA_NEW(&s->arena, r->corr, (i64)ROUND * s->wide);
+    return 0;
+}
+
+static err lane_new(struct spread *s, const struct forecaster *f, const struct series *series, const struct resources *use, i32 d,
+                    i32 rows) {
+    struct lane *l = &s->lane[d];
+    struct resources own = *use;
+    TRY(pool_new(use->forward[d]->ndevice, &l->pool));
+    own.machine = use->forward[d];
+    own.ranks = NULL;
+    own.comm = NULL;
+    own.pool = l->pool;
+    l->bound = true;
+    TRY(runner_new(f, series, &own, rows, &l->runner));
+    return results_new(s, &l->made);
+}
+
+/* Copies rows [lo,hi) of a round. */
+static void copy_results(const struct spread *s, const struct results *to, const struct results *from, i64 lo, i64 hi) {
+    const size_t n = (size_t)(hi - lo);
+    memcpy(to->row + lo, from->row + lo, n * sizeof *to->row);
+    memcpy(to->base + lo * s->horizon, from->base + lo * s->horizon, n * (size_t)s->horizon * sizeof(f32));
+    memcpy(to->corr + lo * s->wide, from->corr + lo * s->wide, n * (size_t)s->wide * sizeof(f32));
+}
+
+static void keep(struct spread *s, struct lane *l, i64 at, i32 b) {
+    const struct forecast_row row = runner_row(&l->runner, b);
+    l->made.row[at] = (struct kept){row.origin, row.col, row.seen, row.shift, row.div};
+    memcpy(l->made.base + at * s->horizon, row.base, (size_t)s->horizon * sizeof(f32));
+    memcpy(l->made.corr + at * s->wide, l->runner.corr + (i64)b * s->wide, (size_t)s->wide * sizeof(f32));
+}
+
+static err piece(void *self, i32 device, i32 lane, const struct deal_piece *p) {
+    struct spread *s = self;
+    struct lane *l = &s->lane[device];
+    (void)lane; /* one for each device */
+    for (i64 at = p->lo; at < p->hi;) {
+        i32 rows;
+        TRY(runner_rows(&l->runner, s->set, s->first + at, &rows));
+        for (i32 b = 0; b < rows && at < p->hi; b++, at++) keep(s, l, at, b);
+    }
+    return 0;
+}
+
+static err accept(void *self, i32 device, i32 lane, const struct deal_piece *p) {
+    struct spread *s = self;
+    (void)lane;
+    copy_results(s, &s->all, &s->lane[device].made, p->lo, p->hi);
+    return 0;
+}
+
+static err emit(struct spread *s, i64 n, forecast_row_fn *fn, void *self) {
+    for (i64 i = 0; i < n; i++) {
+        const struct kept *k = &s->all.row[i];
+        const struct forecast_row row = {.origin = k->origin,
+                                         .col = k->col,
+                                         .base = s->all.base + i * s->horizon,
+                                         .shift = k->shift,
+                                         .div = k->div,
+                                         .seen = k->seen};
+        TRY(row_out_emit(&s->out, row, s->all.corr + i * s->wide, fn, self));
+    }
+    return 0;
+}
+
+/* One round; *device: what was learned of them so far, for the next. */
+static err round_of(struct spread *s, struct deal_device *device, i64 n) {
+    const struct deal_part part = {n, 1};
+    const struct deal_work work = {.nparts = 1, .part = &part, .grain = s->lane[0].runner.batch.B};
+    const struct deal_job job = {.self = s, .piece = piece, .accept = accept, .ended = ended};
+    struct dealer *d;
+    struct deal_ran ran;
+    TRY(deal_new(device, s->n, &work, "auto", &d));
+    atomic_fetch_add(&s->users, 1);
+    const err e = deal_run(d, &job, &ran);
+    for (i32 i = 0; i < s->n; i++) {
+        struct deal_report r;
+        deal_report(d, i, &r);
+        device[i] = r.as;
+    }
+    deal_free(d);
+    return e;
+}
+
+static err run(struct spread *s, const struct forecaster *f, const struct series *series, const struct resources *use,
+               forecast_row_fn *fn, void *self) {
+    const i64 n = window_origins(s->set) * series->ntarget;
+    struct deal_device *device;
+    s->horizon = f->spec.horizon;
+    s->wide = head_outputs(&f->spec) * f->spec.horizon;
+    ARENA_NEW(&s->arena, s->lane, use->nforward);
+    ARENA_NEW(&s->arena, device, use->nforward);
+    s->n = use->nforward;
+    for (i32 d = 0; d < s->n; d++) TRY(lane_new(s, f, series, use, d, (i32)lmin(n, RUNNER_ROWS)));
+    TRY(results_new(s, &s->all));
+    TRY(row_out_new(f, series, &s->arena, &s->out));
+    for (s->first = 0; s->first < n; s->first += ROUND) {
+        const i64 rows = lmin(ROUND, n - s->first);
+        TRY(round_of(s, device, rows));
+        TRY(emit(s, rows, fn, self));
+    }
+    return 0;
+}
+
+err spread_windows(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
+                   forecast_row_fn *fn, void *self) {
+    struct spread *all;
+    NEW(all, 1);
+    all->set = set;
+    atomic_store(&all->users, 1);
+    const err e = run(all, f, s, use, fn, self);
+    drop(all);
+    return e;
+}
