@@ -108,6 +108,18 @@ static err measure(struct setup *s, f64 seconds, struct exec_result *first, f64 
     return 0;
 }
 
+/* With BENCH_TASKS: the time of each task of one step, by the clock of the device. */
+static err show_tasks(struct setup *s) {
+    static struct task_span span[256];
+    struct exec_result out;
+    if (!getenv("BENCH_TASKS")) return 0;
+    exec_trace(step_exec(s->step), true);
+    TRY(one_step(s, 9999, &out));
+    const i32 n = exec_spans(step_exec(s->step), span, 256);
+    for (i32 i = 0; i < n; i++) printf("    %-31s %8.1f us\n", span[i].name, 1e6 * (span[i].t1 - span[i].t0));
+    return 0;
+}
+
 static void drop(struct setup *s) {
     step_free(s->step);
     store_free(&s->store);
@@ -129,6 +141,7 @@ static err run(int argc, char **argv, struct setup *s, struct setup *host) {
     TRY(make_net(host));
     TRY(prepare(s, argv[1], argc > 9 ? argv[9] : "auto"));
     TRY(measure(s, seconds, &at, &ms));
+    TRY(show_tasks(s));
     TRY(prepare(host, "cpu*1", "serial"));
     TRY(measure(host, 0, &there, &host_ms));
     printf("%s %s T %d B %d I %d H %d L %d: %.3f ms a step by %s, loss off by %.1e, norm by %.1e; one core %.2f ms\n", argv[1],

@@ -83,9 +83,10 @@ static void column_sum(struct rows_args a) {
     LAUNCH(product_tn_sum, blocks(a.n, GROUP_ITEMS), 1, 1, sum);
 }
 
-static void add_rows(i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx) {
-    if (rows <= 0) return;
-    column_sum((struct rows_args){.at_to = at(y), .at_from = at(x), .from_ld = ldx, .rows = rows, .n = n, .nb = (i32)rows});
+static void add_rows(i32 runs, i64 run, i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx) {
+    if (rows <= 0 || runs <= 0) return;
+    column_sum((struct rows_args){
+        .at_to = at(y), .at_from = at(x), .from_ld = ldx, .run = run, .rows = runs * rows, .n = n, .nb = (i32)rows});
 }
 
 /* ------------------------------------------------------------------ products ------------------------------------------------ */

@@ -173,11 +173,11 @@ struct kern {
     void (*narrow_dx)(i32 N, i32 rows, i32 K, const f32 *dz, i64 ldz, const f32 *wt, i64 ldw, f32 *dx, i64 ldx);
     void (*narrow_dw)(i32 N, i32 rows, i32 K, const f32 *x, i64 ldx, const f32 *dz, i64 ldz, f32 *dwt, i64 ldw);
     void (*add)(i64 n, f32 *y, const f32 *x); /* y += x */
-    /* Rows of n floats each. copy: to = from; from NULL = zeros, from_ld 0 = one row for all. add_rows: y += every row, in order.
-     * transpose: to [n][to_ld] from [rows][from_ld]. */
+    /* Rows of n floats each. copy: to = from; from NULL = zeros, from_ld 0 = one row for all. transpose: to [n][to_ld] from
+     * [rows][from_ld]. add_rows: y += every row of x, in order; of `runs` runs of rows, which begin `run` floats apart. */
     void (*copy)(i64 rows, i64 n, f32 *to, i64 to_ld, const f32 *from, i64 from_ld);
-    void (*add_rows)(i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx);
     void (*transpose)(i64 rows, i32 n, const f32 *from, i64 from_ld, f32 *to, i64 to_ld);
+    void (*add_rows)(i32 runs, i64 run, i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx);
     void (*relu)(i64 n, f32 *y, const f32 *x);
     /* dy *= the slope of an activation, from y = act(x). */
     void (*tanh_slope)(i64 n, f32 *dy, const f32 *y);

@@ -36,8 +36,9 @@ static void copy(i64 rows, i64 n, f32 *to, i64 to_ld, const f32 *from, i64 from_
     for (i64 r = 0; r < rows; r++) copy_or_zero(to + r * to_ld, from ? from + r * from_ld : NULL, n);
 }
 
-static void add_rows(i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx) {
-    for (i64 r = 0; r < rows; r++) add(n, y, x + r * ldx);
+static void add_rows(i32 runs, i64 run, i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx) {
+    for (i32 i = 0; i < runs; i++)
+        for (i64 r = 0; r < rows; r++) add(n, y, x + i * run + r * ldx);
 }
 
 static void transpose(i64 rows, i32 n, const f32 *from, i64 from_ld, f32 *to, i64 to_ld) {

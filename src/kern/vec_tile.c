@@ -40,8 +40,9 @@ static void sumsq_blocks(i64 n, i64 block, const f32 *x, f64 *sum) {
     for (i64 at = 0; at < n; at += block) sum[at / block] = sumsq(lmin(block, n - at), x + at);
 }
 
-static void sum_of_rows(i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx) {
-    for (i64 r = 0; r < rows; r++) add(n, y, x + r * ldx);
+static void sum_of_rows(i32 runs, i64 run, i64 rows, i32 n, f32 *y, const f32 *x, i64 ldx) {
+    for (i32 i = 0; i < runs; i++)
+        for (i64 r = 0; r < rows; r++) add(n, y, x + i * run + r * ldx);
 }
 
 /* Independent chains of v_fma in registers, enough to hide the latency on every set. */

@@ -132,6 +132,7 @@ static void heap(void *step, void *const *mem) {
     s->device.whole = s->run.whole;
     s->device.theta = buffer(mem, s->at->theta);
     s->device.derived = buffer(mem, s->at->derived);
+    if (!s->device.derived) s->device.derived = s->device.theta; /* no op has copies there: an address, never read */
 }
 
 /* ------------------------------------------------------------------ callbacks of exec --------------------------------------- */

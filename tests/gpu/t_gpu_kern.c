@@ -44,7 +44,7 @@ static void one_copy(i64 rows, i64 n, i64 to_ld, i64 from_ld, bool zeros) {
 static void one_sum_of_rows(i64 rows, i32 n) {
     f32 *x = noise(rows * (n + 3), 5), *y = noise(n, 6), *dx, *dy;
     room_reset(), dx = up(x, rows * (n + 3)), dy = up(y, n);
-    host()->add_rows(rows, n, y, x, n + 3), gpu_kern()->add_rows(rows, n, dy, dx, n + 3);
+    host()->add_rows(1, 0, rows, n, y, x, n + 3), gpu_kern()->add_rows(1, 0, rows, n, dy, dx, n + 3);
     near_device("add_rows", dy, y, n);
     mem_free(x), mem_free(y);
 }

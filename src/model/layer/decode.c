@@ -227,7 +227,7 @@ static void give_rows(const struct op *op, const struct run *r, const struct dim
                       f32 *table) {
     const i32 rows = q.b1 - q.b0;
     if (op->spec.in[1] < 0) {
-        r->kern->add_rows(rows, (i32)n, table, from, n);
+        r->kern->add_rows(1, 0, rows, (i32)n, table, from, n);
         return;
     }
     if (r->kern->device) {

@@ -96,7 +96,7 @@ static void grad(const struct op *op, const struct run *r, struct part part, f32
         narrow_grad(op, r, part, dw);
     else
         r->kern->gemm_tn_runs(op->I, op->F, rows, n, x, Ip, (i64)r->B * Ip, dz, Np, (i64)r->B * Np, dw, Np);
-    for (i32 i = 0; i < n; i++, dz += (i64)r->B * Np) r->kern->add_rows(rows, Np, db, dz, Np);
+    r->kern->add_rows(n, (i64)r->B * Np, rows, Np, db, dz, Np);
 }
 
 static void bwd(const struct op *op, const struct run *r, struct part part) {

@@ -1,0 +1,336 @@
+/* uneven.c - partitions of uneven size dealt to several devices, and the number of lanes of one device, as two markdown tables.
+ *
+ *     bench_uneven [ROWS [TURNS]]      150000 rows, 7 turns
+ *
+ * The devices are four of PoCL with one thread each, unless POCL_DEVICES says otherwise.  A piece copies its rows to a device,
+ * multiplies them there by a matrix of 64 x 64 and copies the product back: about 1 ms for 1000 rows.
+ *
+ *     busy       seconds between marks around the piece on the device's clock (else of the host), of all its pieces
+ *     ideal      sum of busy seconds of the same run / devices: what a schedule without waiting would take
+ *
+ * Rates are unknown at the start of every run. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "deal/run.h"
+#include "gpu/gpu.h"
+
+enum { PARTS = 64, WIDE = 64, DEVICES = 4, LANES_MOST = 4, GRAIN = 32, TURNS_MOST = 50, TASK = 1000, TASKS = 320, HELD = 64 };
+enum { ROW = WIDE * (i32)sizeof(f32) };
+
+struct rig {
+    i32 devices, parts;
+    struct gpu *gpu[DEVICES];
+    struct deal_part part[TASKS > PARTS ? TASKS : PARTS];
+    i64 first[(TASKS > PARTS ? TASKS : PARTS) + 1]; /* rows before the partition */
+    i64 rows, lane_bytes;
+    f32 *a, *b, *want, *got;
+    u8 *times; /* a row was accepted */
+    f64 busy[DEVICES][LANES_MOST];
+    f64 sleep_s;            /* stands for a transfer; 0 = none */
+    f64 at[2 * TASKS];      /* when pieces were accepted */
+    i64 accepted;
+};
+
+/* ------------------------------------------------------------------ a piece ------------------------------------------------- */
+
+static void rest(f64 seconds) {
+    const struct timespec t = {.tv_nsec = (long)(seconds * 1e9)};
+    nanosleep(&t, NULL);
+}
+
+/* Writes its rows of `got`: no other piece has them, because no device is left behind here. */
+static err piece(void *self, i32 device, i32 lane, const struct deal_piece *p) {
+    struct rig *r = self;
+    const i64 n = p->hi - p->lo, from = r->first[p->part] + p->lo;
+    if (r->sleep_s > 0) rest(r->sleep_s);
+    gpu_enter(r->gpu[device], lane);
+    char *heap = gpu_heap(r->gpu[device]);
+    f32 *b = (f32 *)heap, *a = (f32 *)(heap + WIDE * ROW + lane * r->lane_bytes), *c = a + n * WIDE;
+    const f64 begin = clock_now();
+    const i32 m0 = gpu_mark();
+    gpu_put(a, ROW, r->a + from * WIDE, ROW, ROW, n);
+    gpu_kern()->gemm_nn((i32)n, WIDE, WIDE, a, WIDE, b, WIDE, c, WIDE, false);
+    gpu_get(r->got + from * WIDE, ROW, c, ROW, ROW, n);
+    const i32 m1 = gpu_mark();
+    const err e = gpu_sync();
+    const f64 seconds = gpu_between(m0, m1);
+    r->busy[device][lane] += seconds >= 0 ? seconds : clock_now() - begin;
+    gpu_enter(NULL, 0);
+    return e;
+}
+
+static err accept(void *self, i32 device, i32 lane, const struct deal_piece *p) {
+    struct rig *r = self;
+    (void)device, (void)lane;
+    if (r->accepted < 2 * TASKS) r->at[r->accepted] = clock_now();
+    r->accepted++;
+    for (i64 i = p->lo; i < p->hi; i++) r->times[r->first[p->part] + i]++;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ work and devices ---------------------------------------- */
+
+static void set_parts(struct rig *r, i32 n, const i64 *rows) {
+    r->parts = n;
+    for (i32 i = 0; i < n; i++) {
+        r->part[i] = (struct deal_part){.rows = rows[i], .cost = 1};
+        r->first[i + 1] = r->first[i] + rows[i];
+    }
+    r->rows = r->first[n];
+}
+
+/* Sizes i^-power, shuffled, `total` rows together. */
+static void uneven(struct rig *r, i64 total, f64 power) {
+    f64 sum = 0;
+    i64 rows[PARTS];
+    for (i32 i = 1; i <= PARTS; i++) sum += pow(i, -power);
+    for (i32 i = 0; i < PARTS; i++) rows[i] = lmax(1, (i64)((f64)total * pow(i + 1, -power) / sum));
+    for (i32 i = PARTS - 1; i > 0; i--) {
+        const i32 k = (i32)((f64)rng_uniform(11, RNG_TEST, 1, (u64)i) * (i + 1));
+        const i64 keep = rows[i];
+        rows[i] = rows[k], rows[k] = keep;
+    }
+    set_parts(r, PARTS, rows);
+}
+
+static err fill(struct rig *r, i64 rows) {
+    NEW(r->a, (size_t)rows * WIDE);
+    NEW(r->b, (size_t)WIDE * WIDE);
+    NEW(r->want, (size_t)rows * WIDE);
+    NEW(r->got, (size_t)rows * WIDE);
+    NEW(r->times, (size_t)rows);
+    for (i64 i = 0; i < rows * WIDE; i++) r->a[i] = rng_uniform(3, RNG_TEST, 4, (u64)i) - 0.5f;
+    for (i64 i = 0; i < WIDE * WIDE; i++) r->b[i] = rng_uniform(3, RNG_TEST, 5, (u64)i) - 0.5f;
+    kern_get(KERN_REF)->gemm_nn((i32)rows, WIDE, WIDE, r->a, WIDE, r->b, WIDE, r->want, WIDE, false);
+    return 0;
+}
+
+/* 77: there is no device. */
+static int open_devices(struct rig *r, i64 rows, struct gpu_card *card) {
+    const struct gpu_driver *d = gpu_driver_find("opencl");
+    char why[GPU_WHY] = "";
+    const i32 there = d->cards(card, GPU_CARDS, why);
+    if (there < 2) {
+        fprintf(stderr, "skipped: two devices of OpenCL are needed, there %s %d. %s\n", there == 1 ? "is" : "are", there, why);
+        return 77;
+    }
+    r->lane_bytes = 2 * rows * ROW;
+    for (i32 i = 0; i < imin(there, DEVICES); i++, r->devices++) {
+        if (gpu_open(d, i, LANES_MOST, WIDE * ROW + r->lane_bytes, &r->gpu[i]) < 0) return 1;
+        gpu_enter(r->gpu[i], 0);
+        gpu_put(gpu_heap(r->gpu[i]), ROW, r->b, ROW, ROW, WIDE);
+        if (gpu_sync() < 0) return 1;
+        gpu_enter(NULL, 0);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ a run --------------------------------------------------- */
+
+struct outcome {
+    f64 seconds, busy[DEVICES], sum;
+    i64 pieces, wrong; /* rows that were not computed once, or differ from the plain result */
+    struct deal_report first; /* of device 0 */
+};
+
+static i64 wrong_rows(const struct rig *r) {
+    i64 n = 0;
+    for (i64 i = 0; i < r->rows; i++) {
+        f64 apart = 0;
+        for (i64 k = i * WIDE; k < (i + 1) * WIDE; k++) {
+            const f64 d = fabs((f64)r->got[k] - (f64)r->want[k]);
+            if (!(d <= apart)) apart = isnan(d) ? 1 : d;
+        }
+        n += r->times[i] != 1 || apart > 1e-5;
+    }
+    return n;
+}
+
+static err run(struct rig *r, i32 devices, const char *policy, const struct deal_device *is, struct outcome *out) {
+    struct deal_device device[DEVICES];
+    const struct deal_work work = {.nparts = r->parts, .part = r->part, .row_bytes = 0, .grain = r->sleep_s > 0 ? TASK : GRAIN};
+    const struct deal_job job = {.self = r, .piece = piece, .accept = accept, .patience_s = 60};
+    struct dealer *d;
+    struct deal_ran ran;
+    for (i32 i = 0; i < devices; i++) device[i] = *is;
+    memset(r->got, 0xff, (size_t)(r->rows * ROW));
+    memset(r->times, 0, (size_t)r->rows);
+    memset(r->busy, 0, sizeof r->busy);
+    r->accepted = 0;
+    *out = (struct outcome){0};
+    TRY(deal_new(device, devices, &work, policy, &d));
+    const err e = deal_run(d, &job, &ran);
+    deal_report(d, 0, &out->first);
+    deal_free(d);
+    out->seconds = ran.seconds, out->pieces = ran.pieces, out->wrong = wrong_rows(r);
+    for (i32 i = 0; i < devices; i++)
+        for (i32 k = 0; k < LANES_MOST; k++) out->busy[i] += r->busy[i][k], out->sum += r->busy[i][k];
+    return e;
+}
+
+static int by_size(const void *a, const void *b) {
+    const f64 x = *(const f64 *)a, y = *(const f64 *)b;
+    return x < y ? -1 : x > y;
+}
+
+static f64 median(f64 *v, i32 n) {
+    qsort(v, (size_t)n, sizeof *v, by_size);
+    return v[n / 2];
+}
+
+/* ------------------------------------------------------------------ policies ------------------------------------------------ */
+
+struct row {
+    f64 ratio[TURNS_MOST];
+    struct outcome last;
+    i64 wrong;
+};
+
+static void print_row(f64 power, i32 devices, const char *policy, struct row *w, i32 turns) {
+    const f64 ratio = median(w->ratio, turns);
+    const bool bar = strcmp(policy, "auto") == 0;
+    printf("| %.1f | %d | %s | %s%.2f%s | %.2f | %lld | %.0f |", power, devices, policy, bar ? "**" : "", ratio, bar ? "**" : "",
+           w->ratio[turns - 1], (long long)w->last.pieces, 1e3 * w->last.seconds);
+    for (i32 i = 0; i < devices; i++) printf(" %.0f", 1e3 * w->last.busy[i]);
+    printf(" | %s |\n", w->wrong ? "NO" : "yes");
+    fflush(stdout);
+}
+
+/* Policies take turns, so trouble of the machine meets all of them. */
+static err policies(struct rig *r, i32 devices, f64 power, i32 turns, i64 *wrong) {
+    static struct row row[16];
+    struct outcome o;
+    const struct deal_device is = {.lanes_most = 1};
+    memset(row, 0, sizeof row);
+    TRY(run(r, devices, "whole", &is, &o)); /* to warm up: PoCL compiles for new sizes */
+    TRY(run(r, devices, "auto", &is, &o));
+    for (i32 turn = 0; turn < turns; turn++)
+        for (i32 k = 0; deal_policy_name(k); k++) {
+            TRY(run(r, devices, deal_policy_name(k), &is, &o));
+            row[k].ratio[turn] = o.seconds * devices / o.sum;
+            row[k].last = o;
+            row[k].wrong += o.wrong;
+            *wrong += o.wrong;
+        }
+    for (i32 k = 0; deal_policy_name(k); k++) print_row(power, devices, deal_policy_name(k), &row[k], turns);
+    return 0;
+}
+
+static err policies_part(struct rig *r, i64 rows, i32 turns, i64 *wrong) {
+    static const f64 power[] = {1.0, 1.5};
+    printf("%d partitions of i^-a rows, %lld rows in all, shuffled; each row times a matrix of %d x %d, with the copy to the device and "
+           "back. Policies take turns; median and worst of %d turns. *Whole*, *pull*, *finish* and *lpt* give a device whole partitions: "
+           "one task for each. Ideal is the sum of the busy times of the same run over the number of devices, so it includes what the "
+           "devices lose because they share cores. The bar is 1.10 for `auto`, the policy that Stretto uses.\n\n",
+           PARTS, (long long)rows, WIDE, WIDE, turns);
+    printf("| a | devices | policy | makespan / ideal | worst | pieces | last makespan, ms | last busy, ms | each row once and right |\n");
+    printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t p = 0; p < COUNT(power); p++) {
+        uneven(r, rows, power[p]);
+        for (i32 n = 2; n <= r->devices; n += 2) TRY(policies(r, n, power[p], turns, wrong));
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ lanes --------------------------------------------------- */
+
+/* Rows per second from accepted piece `from` to piece `to`. */
+static f64 rate(const struct rig *r, i64 from, i64 to) {
+    to = lmin(to, lmin(r->accepted, 2 * TASKS) - 1);
+    return to > from ? (f64)((to - from) * TASK) / (r->at[to] - r->at[from]) : 0;
+}
+
+static err feedback(struct rig *r, f64 *best, struct outcome *o) {
+    const struct deal_device is = {.lanes_most = LANES_MOST, .lanes = 1};
+    TRY(run(r, 1, "auto", &is, o));
+    const i64 from = o->first.lanes_pieces;
+    *best = from > 0 ? rate(r, from, from + HELD) : 0;
+    return 0;
+}
+
+static err lanes_part(struct rig *r, f64 sleep_s, i32 turns, i64 *wrong) {
+    f64 fixed[LANES_MOST][TURNS_MOST], free[TURNS_MOST], pieces[TURNS_MOST], chosen[TURNS_MOST], best = 0;
+    i32 at = 0;
+    struct outcome o;
+    r->sleep_s = sleep_s;
+    for (i32 turn = 0; turn < turns; turn++) {
+        for (i32 k = 0; k < LANES_MOST; k++) {
+            const struct deal_device is = {.lanes_most = LANES_MOST, .lanes = k + 1, .lanes_fixed = true};
+            TRY(run(r, 1, "auto", &is, &o));
+            *wrong += o.wrong;
+            fixed[k][turn] = rate(r, 16, TASKS - 16);
+        }
+        TRY(feedback(r, &free[turn], &o));
+        *wrong += o.wrong;
+        pieces[turn] = (f64)o.first.lanes_pieces;
+        chosen[turn] = o.first.lanes;
+    }
+    printf("| %.1f |", 1e3 * sleep_s);
+    for (i32 k = 0; k < LANES_MOST; k++) {
+        const f64 v = median(fixed[k], turns);
+        printf(" %.0f |", v / 1e3);
+        if (v > best) best = v, at = k + 1;
+    }
+    const f64 got = median(free, turns);
+    printf(" %.0f | %.0f | %.1f %% of %d lanes | %.0f |\n", got / 1e3, median(chosen, turns), 100 * got / best, at, median(pieces, turns));
+    fflush(stdout);
+    r->sleep_s = 0;
+    return 0;
+}
+
+static err lanes(struct rig *r, i32 turns, i64 *wrong) {
+    static const f64 sleep_s[] = {0.5e-3, 2e-3, 4e-3};
+    i64 rows[TASKS];
+    for (i32 i = 0; i < TASKS; i++) rows[i] = TASK;
+    set_parts(r, TASKS, rows);
+    r->lane_bytes = 2 * TASK * ROW;
+    printf("\nLanes of one device: %d tasks of %d rows; a pause before each task stands for a transfer that leaves the device idle. "
+           "Thousand rows a second with a fixed number of lanes, and over the %d tasks after feedback has chosen a number; median of %d turns. "
+           "The bar is 97 %% of the best fixed number within 64 tasks.\n\n",
+           TASKS, TASK, HELD, turns);
+    printf("| pause, ms | 1 lane | 2 | 3 | 4 | by feedback | lanes at the end | by feedback / best fixed | tasks until chosen |\n");
+    printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t k = 0; k < COUNT(sleep_s); k++) TRY(lanes_part(r, sleep_s[k], turns, wrong));
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the program --------------------------------------------- */
+
+static err measure(struct rig *r, i64 rows, i32 turns, i64 *wrong) {
+    TRY(policies_part(r, rows, turns, wrong));
+    TRY(lanes(r, turns, wrong));
+    printf("\nEvery row was computed once and equals the plain product: %s.\n", *wrong ? "NO" : "yes, in every run");
+    return 0;
+}
+
+static void drop(struct rig *r) {
+    for (i32 i = 0; i < DEVICES; i++) gpu_close(r->gpu[i]);
+    mem_free(r->a), mem_free(r->b), mem_free(r->want), mem_free(r->got), mem_free(r->times);
+}
+
+int main(int argc, char **argv) {
+    static struct rig r;
+    static struct gpu_card card[GPU_CARDS];
+    const i64 rows = argc > 1 ? atoll(argv[1]) : 150000, room = lmax(rows + PARTS, TASKS * TASK);
+    const i32 turns = imin(TURNS_MOST, imax(1, argc > 2 ? atoi(argv[2]) : 7));
+    i64 wrong = 0;
+    setenv("POCL_DEVICES", "pthread pthread pthread pthread", 0);
+    setenv("POCL_MAX_PTHREAD_COUNT", "1", 0), setenv("POCL_CPU_MAX_CU_COUNT", "1", 0);
+    int rc = kern_init() < 0 || fill(&r, room) < 0 ? 1 : open_devices(&r, rows + PARTS, card);
+    if (rc == 0) {
+        printf("%d devices, each %s, %d thread%s; the host has %ld processors.\n\n", r.devices, card[0].name, card[0].units,
+               card[0].units == 1 ? "" : "s", sysconf(_SC_NPROCESSORS_ONLN));
+        rc = measure(&r, rows, turns, &wrong) < 0 || wrong > 0;
+    }
+    if (rc == 1 && wrong == 0) fprintf(stderr, "%s: %s\n", err_last()->where, err_last()->text);
+    drop(&r);
+    return rc;
+}
