@@ -108,6 +108,13 @@ static void gemm_nn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i6
                                   .M = M, .N = Np, .K = K, .W = Np, .nb = M, .add = add_to});
 }
 
+static void product_of(const struct device_product *p) {
+    const i32 Np = round_up(p->N, LANES);
+    product((struct product_args){.at_a = at(p->A), .lda = p->lda, .run_a = p->run_a, .at_b = at(p->B), .ldb = p->ldb,
+                                  .at_c = at(p->C), .ldc = p->ldc, .run_c = p->run_c, .at_bias = at(p->bias),
+                                  .M = p->M * p->runs, .N = Np, .K = p->K, .W = Np, .nb = p->M});
+}
+
 static void gemm_tn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add_to) {
     const i32 Np = round_up(N, LANES);
     product_tn((struct product_args){.at_a = at(A), .lda = lda, .at_b = at(B), .ldb = ldb, .at_c = at(C), .ldc = ldc,
@@ -448,7 +455,7 @@ static void embed_bwd(const struct device_embed *e) {
 
 /* ------------------------------------------------------------------ the table ----------------------------------------------- */
 
-static const struct kern_device device = {loss_sum, loss_slope, dropout, optimise, embed_fwd, embed_bwd};
+static const struct kern_device device = {product_of, loss_sum, loss_slope, dropout, optimise, embed_fwd, embed_bwd};
 
 #define SLOTS(name) \
     {.act_floats = name##_act_floats, .wt_floats = no_wt,           .prep = no_prep, \

@@ -54,7 +54,16 @@ struct device_embed {
     u8 *marks;  /* bwd: becomes 1 for each line of LANES floats of `table` that is added to; NULL = not recorded */
 };
 
+/* C[M][N] = bias + A[M][K] B[K][N] for `runs` runs of M rows: of A run_a floats apart, of C run_c.  bias NULL = zeros. */
+struct device_product {
+    i32 runs, M, N, K;
+    const f32 *A, *B, *bias;
+    f32 *C;
+    i64 lda, run_a, ldb, ldc, run_c;
+};
+
 struct kern_device {
+    void (*product)(const struct device_product *a);
     void (*loss_sum)(const struct device_loss *a); /* one sum for each micro-batch of the rows */
     void (*loss_slope)(const struct device_loss *a);
     void (*dropout)(const struct device_dropout *a);

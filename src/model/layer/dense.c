@@ -6,6 +6,7 @@
  * Backward turns the gradient of y into dz in place. */
 #include <math.h>
 
+#include "kern/device.h"
 #include "model/layer.h"
 
 static err shape(struct net *n, struct op *op) {
@@ -51,16 +52,37 @@ static bool is_narrow(const struct op *op, const struct kern *k) {
     return op->F <= NARROW && op->I <= NARROW_INPUTS && op->nderived > 0 && k->narrow_fwd;
 }
 
+/* y = x B + bias for all runs of a part at once: a device would launch a kernel for each. */
+static void on_device_rows(const struct op *op, const struct run *r, struct part part, bool backward) {
+    const i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
+    const f32 *w = r->theta + op->theta0;
+    i32 rows;
+    const i64 first = part_run(r, part, 0, &rows);
+    struct device_product a = {.runs = part_runs(r, part), .M = rows};
+    if (backward) {
+        a.N = op->I, a.K = op->F, a.lda = Np, a.ldb = a.ldc = Ip;
+        a.A = r->dbuf[op->out] + first * Np, a.B = r->derived + op->derived0, a.C = run_din(op, r, 0) + first * Ip;
+    } else {
+        a.N = op->F, a.K = op->I, a.lda = Ip, a.ldb = a.ldc = Np;
+        a.A = run_in(op, r, 0) + first * Ip, a.B = w, a.bias = w + (i64)op->I * Np, a.C = r->buf[op->out] + first * Np;
+    }
+    a.run_a = r->B * a.lda;
+    a.run_c = r->B * a.ldc;
+    r->kern->device->product(&a);
+}
+
 static void fwd(const struct op *op, const struct run *r, struct part part) {
     i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
     const f32 *w = r->theta + op->theta0, *bias = w + (i64)op->I * Np, *x = run_in(op, r, 0);
+    if (r->kern->device) on_device_rows(op, r, part, false);
+    if (r->kern->device && op->spec.act == ACT_NONE) return;
     for (i32 i = 0; i < part_runs(r, part); i++) {
         i32 rows;
         i64 first = part_run(r, part, i, &rows);
         f32 *y = r->buf[op->out] + first * Np;
         if (is_narrow(op, r->kern)) {
             r->kern->narrow_fwd(op->F, rows, Ip, x + first * Ip, Ip, r->derived + op->derived0, Ip, bias, y, Np);
-        } else {
+        } else if (!r->kern->device) {
             r->kern->copy(rows, Np, y, Np, bias, 0);
             r->kern->gemm_nn(rows, op->F, op->I, x + first * Ip, Ip, w, Np, y, Np, true);
         }
@@ -103,7 +125,8 @@ static void bwd(const struct op *op, const struct run *r, struct part part) {
     if (!run_dout(r, op->out)) return;
     i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
     f32 *dx = run_din(op, r, 0);
-    for (i32 i = 0; i < part_runs(r, part); i++) {
+    const bool skips = r->kern->device && op->spec.act == ACT_NONE;
+    for (i32 i = 0; i < part_runs(r, part) && !skips; i++) {
         i32 rows;
         i64 first = part_run(r, part, i, &rows);
         f32 *dz = r->dbuf[op->out] + first * Np;
@@ -111,9 +134,10 @@ static void bwd(const struct op *op, const struct run *r, struct part part) {
         const f32 *wt = r->derived + op->derived0;
         if (dx && is_narrow(op, r->kern))
             r->kern->narrow_dx(op->F, rows, Ip, dz, Np, wt, Ip, dx + first * Ip, Ip);
-        else if (dx)
+        else if (dx && !r->kern->device)
             r->kern->gemm_nn(rows, op->I, op->F, dz, Np, wt, Ip, dx + first * Ip, Ip, false);
     }
+    if (dx && r->kern->device) on_device_rows(op, r, part, true);
     for (i32 g = grain_first(r, part); g < grain_end(r, part); g++)
         grad(op, r, part_grain(r, part, g), grain_grad(r, g, op->theta0));
 }
