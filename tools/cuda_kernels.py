@@ -20,7 +20,8 @@ LIMITS = {"75": (1024, 16, 64), "80": (2048, 32, 164), "86": (1536, 16, 100), "8
           "100": (2048, 32, 228), "120": (1536, 24, 100)}
 REGISTERS, PER_WARP, RESERVED = 65536, 256, 1024  # of a multiprocessor, granule of a warp, bytes a block loses (sm_80 and later)
 ITEMS = 256  # threads of a block, src/gpu/table.c: GROUP_ITEMS; other numbers by kernel:
-ITEMS_OF = {}
+ITEMS_OF = {f"{cell}_steps_{way}_{size}": 2 * size for cell in ("lstm", "gru", "rnn") for way in ("fwd", "bwd")
+            for size in (32, 64, 96, 128)}  # sequence.cl: two items a unit
 
 
 def read(path):

@@ -143,6 +143,7 @@ static void note(err e) {
 }
 
 i64 gpu_offset(const void *at) { return at ? (const char *)at - here->heap : -1; }
+bool gpu_on_host(void) { return here->card.is_host; }
 void *gpu_scratch(void) { return here->heap + here->bytes + (i64)lane * GPU_SCRATCH; }
 
 static struct gpu_rows rows_of(const void *device, i64 pitch, i64 host_pitch, i64 bytes, i64 n) {

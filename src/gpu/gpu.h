@@ -115,6 +115,8 @@ enum { GPU_SCRATCH = 16 << 20 };
 void gpu_launch(enum gpu_kernel k, struct gpu_size groups, struct gpu_size local, const void *args, size_t size);
 i64 gpu_offset(const void *at);      /* of an address in the heap of the thread's device, in bytes; -1 for NULL */
 
+bool gpu_on_host(void); /* the device of the thread is the cores of this host: kernels of many unrolled steps are left out */
+
 /* The kernels on the thread's lane, as a table like that of an instruction set.  Slots that a device lacks are NULL; cells have
  * neither bf16 nor teams. */
 const struct kern *gpu_kern(void);

@@ -24,6 +24,7 @@ enum {
     CL_OUT_OF_RESOURCES = -5,
     CL_OUT_OF_HOST_MEMORY = -6,
     CL_BUILD_PROGRAM_FAILURE = -11,
+    CL_INVALID_KERNEL_NAME = -46,
     CL_INVALID_BUFFER_SIZE = -61,
     CL_PLATFORM_NAME = 0x0902,
     CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
@@ -214,16 +215,18 @@ static err too_much(const struct opencl *d, i64 bytes) {
 
 /* ------------------------------------------------------------------ programs ------------------------------------------------ */
 
-#define OPTIONS "-cl-std=CL1.2"
+static const char *options_of(const struct opencl *d) {
+    return d->card->is_host ? "-cl-std=CL1.2 -DHOST_DEVICE" : "-cl-std=CL1.2";
+}
 
 static void program_key(const struct opencl *d, char key[512]) {
     char driver[128] = "";
     cl.clGetDeviceInfo(d->device, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
     snprintf(key, 512, "opencl %s, %s, driver %s, %d bits, %s", d->card->platform, d->card->name, driver, (int)sizeof(void *) * 8,
-             OPTIONS);
+             options_of(d));
 }
 
-static bool build(struct opencl *d) { return cl.clBuildProgram(d->program, 1, &d->device, OPTIONS, NULL, NULL) == 0; }
+static bool build(struct opencl *d) { return cl.clBuildProgram(d->program, 1, &d->device, options_of(d), NULL, NULL) == 0; }
 
 static bool from_cache(struct opencl *d, const char *key) {
     size_t size;
@@ -254,7 +257,7 @@ static err compile(struct opencl *d) {
     const char *text = gpu_text();
     cl_int e;
     program_key(d, key);
-    if (from_cache(d, key)) return 0;
+    if (!d->card->is_host && from_cache(d, key)) return 0;
     d->program = cl.clCreateProgramWithSource(d->context, 1, &text, NULL, &e);
     TRY(done(d, "clCreateProgramWithSource", e));
     if (!build(d)) {
@@ -262,7 +265,7 @@ static err compile(struct opencl *d) {
         return FAIL_AT(E831, d->card->name, "a newer driver   or   --device cpu", "its compiler refused the kernels: %.600s",
                        log);
     }
-    to_cache(d, key);
+    if (!d->card->is_host) to_cache(d, key); /* PoCL has a cache of its own, and a binary of it holds every kernel in full */
     return 0;
 }
 
@@ -274,6 +277,7 @@ static err open_lane(struct opencl *d, struct lane *l) {
     TRY(done(d, "clCreateCommandQueue", e));
     for (i32 k = 0; k < GPU_NKERNEL; k++) {
         l->kernel[k] = cl.clCreateKernel(d->program, kernel_name[k], &e);
+        if (e == CL_INVALID_KERNEL_NAME && d->card->is_host) continue; /* left out there: gpu_on_host */
         TRY(done(d, kernel_name[k], e));
         TRY(done(d, "clSetKernelArg", cl.clSetKernelArg(l->kernel[k], 0, sizeof d->heap, &d->heap)));
     }

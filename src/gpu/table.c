@@ -160,8 +160,25 @@ static i64 s_before(const struct call *c, i32 t) {
 static i64 w_panel(const struct call *c) { return (i64)(c->x->I + c->x->H) * c->G * LANES; }
 static f32 *state_carry(const struct call *c) { return c->x->carry + c->step; }
 
+/* Kernels of a step come in three sizes of a group, with the same bits: the largest one that reaches more than half of the
+ * multiprocessors of a large GPU.  Groups of half its size would need two rounds. */
+enum { STEP_GROUPS = 67 };
+struct step_group {
+    i32 rows, units;
+};
+static const struct step_group fwd_group[] = {{64, 16}, {32, 16}, {16, 16}}, bwd_group[] = {{32, 32}, {32, 16}, {16, 16}};
+
+/* of_lstm: GPU_lstm_fwd or GPU_lstm_bwd. */
+static void launch_cell(enum gpu_kernel of_lstm, enum cell_kind kind, i32 nb, i32 H, const struct cell_step_args *a) {
+    const struct step_group *g = of_lstm == GPU_lstm_fwd ? fwd_group : bwd_group;
+    const i32 each = GPU_lstm_fwd_32 - GPU_lstm_fwd;
+    i32 size = 2;
+    while (size > 0 && ceil_div(nb, g->rows) * ceil_div(H, g->units) < STEP_GROUPS) size--, g++;
+    launch(of_lstm + (enum gpu_kernel)((i32)kind + size * each), ceil_div(H, g->units), ceil_div(nb, g->rows), 1, a, sizeof *a);
+}
+
 static void launch_step(const struct call *c, enum gpu_kernel of_lstm, const struct cell_step_args *a) {
-    launch(of_lstm + (enum gpu_kernel)c->kind, c->Hp / LANES, ceil_div(c->nb, ROWS), 1, a, sizeof *a);
+    launch_cell(of_lstm, c->kind, c->nb, c->x->H, a);
 }
 
 static struct cell_step_args step_of(const struct call *c, i32 t) {
@@ -199,7 +216,7 @@ static void copy_state(const struct call *c, f32 *to, i64 from) {
 
 /* sequence.cl is compiled for multiples of SEQUENCE_UNITS up to SEQUENCE_MOST.  The choice depends on H alone, as the bits do. */
 enum { SEQUENCE_UNITS = 32, SEQUENCE_MOST = 128 };
-static bool has_sequence(const struct call *c) { return c->Hp <= SEQUENCE_MOST; }
+static bool has_sequence(const struct call *c) { return c->Hp <= SEQUENCE_MOST && !gpu_on_host(); }
 
 static void launch_sequence(const struct call *c, enum gpu_kernel of_lstm, const struct cell_sequence_args *a) {
     const i32 size = ceil_div((i32)c->Hp, SEQUENCE_UNITS), each = GPU_lstm_steps_fwd_64 - GPU_lstm_steps_fwd_32;
@@ -342,14 +359,10 @@ static struct cell_step_args point_of(i32 n, i32 H, f32 *z, const f32 *s_prev, c
                                    .at_dh = -1, .nb = n, .H = H};
 }
 
-static void launch_point(enum gpu_kernel k, const struct cell_step_args *a) {
-    launch(k, ceil_div(a->H, LANES), ceil_div(a->nb, ROWS), 1, a, sizeof *a);
-}
-
 static void point_fwd(enum cell_kind kind, i32 n, i32 H, f32 *z, const f32 *s_prev, f32 *s, f32 *h) {
     struct cell_step_args a = point_of(n, H, z, s_prev, s);
     a.at_h = at(h);
-    launch_point(GPU_lstm_fwd + (enum gpu_kernel)kind, &a);
+    launch_cell(GPU_lstm_fwd, kind, n, H, &a);
     if (kind != CELL_LSTM && s != h) copy(1, (i64)n * round_up(H, LANES), s, 0, h, 0);
 }
 
@@ -360,7 +373,7 @@ static void point_bwd(enum cell_kind kind, i32 n, i32 H, f32 *z, const f32 *s_pr
     a.at_ds = at(ds);
     if (kind == CELL_LSTM) a.at_ds_in = a.at_ds;
     if (kind == CELL_RNN) copy(1, (i64)n * round_up(H, LANES), ds, 0, NULL, 0);
-    launch_point(GPU_lstm_bwd + (enum gpu_kernel)kind, &a);
+    launch_cell(GPU_lstm_bwd, kind, n, H, &a);
 }
 
 static i64 no_wt(i32 I, i32 H) {

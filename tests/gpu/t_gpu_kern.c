@@ -345,6 +345,23 @@ EACH_CARD(cells_give_the_same_bits_in_any_partition) {
         }
 }
 
+/* A step has three sizes of a group (table.c: launch_cell): 512 rows, 256 and 171 use one each. */
+EACH_CARD(cells_give_the_same_bits_in_groups_of_any_size) {
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
+        const struct shape s = {.T = 2, .B = 512, .I = 3, .H = 130, .state = true, .dend = true};
+        struct mirror a, b;
+        if (t_few() && kind != CELL_LSTM) continue;
+        check(kind, &s, 1, 1);
+        run_device(&a, kind, &s, 1, 1);
+        for (i32 pieces = 2; pieces <= 3; pieces++) {
+            run_device(&b, kind, &s, pieces, 1);
+            bench_same_bits("groups of another size", &a.e, &b.e), same_act(&a, &b);
+            bench_free(&b.e);
+        }
+        bench_free(&a.e);
+    }
+}
+
 /* A thread with a lane and rows of its own. */
 struct rows_of_lane {
     pthread_t thread;
@@ -399,4 +416,5 @@ T_MAIN(cmocka_unit_test(functions_of_elements_equal_the_host), cmocka_unit_test(
        cmocka_unit_test(cells_equal_the_host_without_states_and_gradients), cmocka_unit_test(cells_equal_the_host_over_many_rows),
        cmocka_unit_test(element_wise_parts_of_cells_equal_the_host), cmocka_unit_test(cells_give_the_same_bits_on_every_run),
        cmocka_unit_test(cells_give_the_same_bits_in_any_partition),
+       cmocka_unit_test(cells_give_the_same_bits_in_groups_of_any_size),
        cmocka_unit_test(cells_give_the_same_bits_on_one_lane_and_three), cmocka_unit_test(devices_are_closed))

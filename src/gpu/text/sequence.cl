@@ -8,6 +8,7 @@
  * Rows are independent, so groups never wait for each other.  A kernel is compiled for SIZE = 32, 64, 96 and 128 units; smaller
  * layers have zero weights up to SIZE.  Partial sums meet in a fixed tree, so the bits of a row depend on H alone.  The vector of
  * a step (h or dz) has two buffers in shared memory: one barrier a step is enough. */
+#ifndef HOST_DEVICE /* unrolled loops take half a minute to compile where kernels run on the host, and gain nothing there */
 
 /* Weights of 128 units and four gates are as many as the registers of a multiprocessor.  PARKED float4 of each item lie in shared
  * memory instead, and FAR (forward) or FAR_BACK of them are read again in each step; they stay in the cache.  The numbers are the
@@ -387,3 +388,4 @@ SEQUENCES(32, SEQUENCE)
 SEQUENCES(64, SEQUENCE)
 SEQUENCES(96, SEQUENCE)
 SEQUENCES(128, SEQUENCE_PARKED)
+#endif
