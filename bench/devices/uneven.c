@@ -24,7 +24,8 @@
 #include "gpu/gpu.h"
 
 enum { PARTS = 64, WIDE = 64, DEVICES = 4, LANES_MOST = 4, GRAIN = 32, TURNS_MOST = 50 };
-enum { TASK = 6000, TASKS = 100, PARTS_MOST = 100, HELD = 64, PIECES = 4000 }; /* of the lanes: rows of a partition, partitions of one size */
+/* Of the lanes: partitions of TASK rows, FIXED or FREE of them.  Longer than the pieces of a search, which else does not end. */
+enum { TASK = 20000, FIXED = 40, FREE = 80, HELD = 64, PIECES = 4000, PARTS_MOST = 80 };
 #define PACE 10e-6 /* seconds a row, of which computing is a tenth */
 enum { PACED_PART = 10 }; /* of the rows are then enough */
 enum { ROW = WIDE * (i32)sizeof(f32) };
@@ -34,7 +35,7 @@ struct rig {
     struct gpu *gpu[DEVICES];
     struct deal_part part[PARTS_MOST];
     i64 first[PARTS_MOST + 1]; /* rows before the partition */
-    i64 rows, lane_bytes;
+    i64 rows, lane_bytes, stock; /* stock: rows of the buffers; row i of the work is row i % stock there */
     f32 *a, *b, *want, *got;
     u8 *times; /* a row was accepted */
     f64 busy[DEVICES][LANES_MOST], held[DEVICES][LANES_MOST];
@@ -56,7 +57,7 @@ static void rest(f64 seconds) {
 /* Writes its rows of `got`: no other piece has them, because no device is left behind here. */
 static err piece(void *self, i32 device, i32 lane, const struct deal_piece *p) {
     struct rig *r = self;
-    const i64 n = p->hi - p->lo, from = r->first[p->part] + p->lo;
+    const i64 n = p->hi - p->lo, from = (r->first[p->part] + p->lo) % r->stock;
     const f64 begin = clock_now();
     if (r->pause_s > 0) rest(r->pause_s * (f64)n);
     gpu_enter(r->gpu[device], lane);
@@ -115,7 +116,8 @@ static err fill(struct rig *r, i64 rows) {
     NEW(r->b, (size_t)WIDE * WIDE);
     NEW(r->want, (size_t)rows * WIDE);
     NEW(r->got, (size_t)rows * WIDE);
-    NEW(r->times, (size_t)rows);
+    NEW(r->times, (size_t)lmax(rows, FREE * TASK));
+    r->stock = rows;
     for (i64 i = 0; i < rows * WIDE; i++) r->a[i] = rng_uniform(3, RNG_TEST, 4, (u64)i) - 0.5f;
     for (i64 i = 0; i < WIDE * WIDE; i++) r->b[i] = rng_uniform(3, RNG_TEST, 5, (u64)i) - 0.5f;
     kern_get(KERN_REF)->gemm_nn((i32)rows, WIDE, WIDE, r->a, WIDE, r->b, WIDE, r->want, WIDE, false);
@@ -153,8 +155,9 @@ struct outcome {
 static i64 wrong_rows(const struct rig *r) {
     i64 n = 0;
     for (i64 i = 0; i < r->rows; i++) {
+        const i64 at = i % r->stock * WIDE;
         f64 apart = 0;
-        for (i64 k = i * WIDE; k < (i + 1) * WIDE; k++) {
+        for (i64 k = at; k < at + WIDE; k++) {
             const f64 d = fabs((f64)r->got[k] - (f64)r->want[k]);
             if (!(d <= apart)) apart = isnan(d) ? 1 : d;
         }
@@ -170,7 +173,7 @@ static err run(struct rig *r, i32 devices, const char *policy, const struct deal
     struct dealer *d;
     struct deal_ran ran;
     for (i32 i = 0; i < devices; i++) device[i] = *is;
-    memset(r->got, 0xff, (size_t)(r->rows * ROW));
+    memset(r->got, 0xff, (size_t)(lmin(r->rows, r->stock) * ROW));
     memset(r->times, 0, (size_t)r->rows);
     memset(r->busy, 0, sizeof r->busy);
     memset(r->held, 0, sizeof r->held);
@@ -279,14 +282,22 @@ struct lanes_row {
     f64 fixed[LANES_MOST][TURNS_MOST], free[TURNS_MOST], pieces[TURNS_MOST], chosen[TURNS_MOST];
 };
 
+static void equal_parts(struct rig *r, i32 n) {
+    i64 rows[PARTS_MOST];
+    for (i32 i = 0; i < n; i++) rows[i] = TASK;
+    set_parts(r, n, rows);
+}
+
 static err lanes_turn(struct rig *r, struct lanes_row *w, i32 turn, i64 *wrong) {
     struct outcome o;
+    equal_parts(r, FIXED);
     for (i32 k = 0; k < LANES_MOST; k++) {
         const struct deal_device is = {.lanes_most = LANES_MOST, .lanes = k + 1, .lanes_fixed = true};
         TRY(run(r, 1, "auto", &is, &o));
         *wrong += o.wrong;
-        w->fixed[k][turn] = rate(r, 16, o.pieces);
+        w->fixed[k][turn] = rate(r, LANES_MOST, o.pieces);
     }
+    equal_parts(r, FREE);
     const struct deal_device is = {.lanes_most = LANES_MOST, .lanes = 1};
     TRY(run(r, 1, "auto", &is, &o));
     *wrong += o.wrong;
@@ -318,14 +329,11 @@ static err lanes_part(struct rig *r, f64 pause_s, i32 turns, i64 *wrong) {
 
 static err lanes(struct rig *r, i32 turns, i64 *wrong) {
     static const f64 pause_s[] = {0.5e-6, 1e-6, 3e-6};
-    i64 rows[TASKS];
-    for (i32 i = 0; i < TASKS; i++) rows[i] = TASK;
-    set_parts(r, TASKS, rows);
     r->lane_bytes = 2 * TASK * ROW;
-    printf("\nLanes of one device: %d partitions of %d rows. A piece first sleeps for some time a row: a transfer that leaves the device "
+    printf("\nLanes of one device: partitions of %d rows. A piece first sleeps for some time a row: a transfer that leaves the device "
            "idle. Thousand rows a second with a fixed number of lanes, and over at most %d pieces after feedback had chosen a number; "
            "median of %d turns. The bar is 0.97 of the best fixed number within 64 pieces.\n\n",
-           TASKS, TASK, HELD, turns);
+           TASK, HELD, turns);
     printf("| sleep, us a row | 1 lane | 2 | 3 | 4 | by feedback | lanes at the end | feedback / best fixed | pieces until chosen |\n");
     printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t k = 0; k < COUNT(pause_s); k++) TRY(lanes_part(r, pause_s[k], turns, wrong));
@@ -349,13 +357,13 @@ static void drop(struct rig *r) {
 int main(int argc, char **argv) {
     static struct rig r;
     static struct gpu_card card[GPU_CARDS];
-    const i64 rows = argc > 1 ? atoll(argv[1]) : 400000, room = lmax(rows + PARTS, TASKS * TASK);
+    const i64 rows = argc > 1 ? atoll(argv[1]) : 400000, stock = round_up64(rows + PARTS, TASK);
     const i32 turns = imin(TURNS_MOST, imax(1, argc > 2 ? atoi(argv[2]) : 5));
     const i32 lane_turns = imin(TURNS_MOST, imax(1, argc > 3 ? atoi(argv[3]) : 3));
     i64 wrong = 0;
     setenv("POCL_DEVICES", "pthread pthread pthread pthread", 0);
     setenv("POCL_MAX_PTHREAD_COUNT", "1", 0), setenv("POCL_CPU_MAX_CU_COUNT", "1", 0);
-    int rc = kern_init() < 0 || fill(&r, room) < 0 ? 1 : open_devices(&r, rows + PARTS, card);
+    int rc = kern_init() < 0 || fill(&r, stock) < 0 ? 1 : open_devices(&r, rows + PARTS, card);
     if (rc == 0) {
         printf("%d devices, each %s, %d thread%s; the host has %ld processors.\n\n", r.devices, card[0].name, card[0].units,
                card[0].units == 1 ? "" : "s", sysconf(_SC_NPROCESSORS_ONLN));

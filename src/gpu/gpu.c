@@ -35,7 +35,7 @@ struct gpu {
     i32 lanes, mark[GPU_LANES];
     _Atomic int failed; /* 0, or the code of the first failure: `why` is then complete */
     atomic_flag failing;
-    bool hangs;
+    bool hangs, busy[GPU_LANES]; /* busy: the lane was given work that nobody has waited for */
     struct err_record why;
 };
 
@@ -105,14 +105,6 @@ err gpu_open(const struct gpu_driver *d, i32 index, i32 lanes, i64 bytes, struct
     return 0;
 }
 
-void gpu_close(struct gpu *g) {
-    if (!g) return;
-    if (here == g) here = NULL;
-    if (g->dev && !g->hangs) g->driver->close(g->dev); /* else it is left: closing would wait for it */
-    if (g->heap) munmap(g->heap, (size_t)g->reserved);
-    mem_free(g);
-}
-
 const struct gpu_card *gpu_card(const struct gpu *g) { return &g->card; }
 i32 gpu_lanes(const struct gpu *g) { return g->lanes; }
 void *gpu_heap(const struct gpu *g) { return g->heap; }
@@ -150,11 +142,6 @@ static struct gpu_rows rows_of(const void *device, i64 pitch, i64 host_pitch, i6
     return (struct gpu_rows){.bytes = bytes, .n = n, .at = gpu_offset(device), .pitch = pitch, .host_pitch = host_pitch};
 }
 
-void gpu_put(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n) {
-    const struct gpu_rows r = rows_of(to, to_pitch, from_pitch, bytes, n);
-    if (works() && bytes > 0 && n > 0) note(here->driver->put(here->dev, lane, &r, from));
-}
-
 /* A device that hangs would hold a blocking call for ever. */
 static err wait_idle(void) {
     const struct gpu *g = here;
@@ -163,12 +150,22 @@ static err wait_idle(void) {
     TRY(g->driver->watch(g->dev, lane));
     for (struct backoff r = {0};; backoff_pause(&r)) {
         TRY(g->driver->idle(g->dev, lane, &idle));
-        if (idle) return 0;
+        if (idle) {
+            here->busy[lane] = false;
+            return 0;
+        }
         if (clock_now() > end) break;
     }
     here->hangs = true;
     return FAIL_AT(E831, g->card.name, "stretto resume RUN --device cpu   (STRETTO_DEADLINE=SECONDS waits longer)",
                    "the device has not finished its work after %.0f s", most);
+}
+
+void gpu_put(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n) {
+    const struct gpu_rows r = rows_of(to, to_pitch, from_pitch, bytes, n);
+    if (!works() || bytes <= 0 || n <= 0) return;
+    if (here->busy[lane]) note(wait_idle());
+    if (works()) note(here->driver->put(here->dev, lane, &r, from));
 }
 
 void gpu_get(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n) {
@@ -186,6 +183,7 @@ i32 gpu_mark(void) {
 }
 
 void gpu_wait(i32 of, i32 slot) {
+    here->busy[lane] = true;
     if (works()) note(here->driver->wait(here->dev, lane, of, slot));
 }
 
@@ -199,5 +197,29 @@ f64 gpu_between(i32 a, i32 b) { return works() ? here->driver->between(here->dev
 
 void gpu_launch(enum gpu_kernel k, struct gpu_size groups, struct gpu_size local, const void *args, size_t size) {
     if (groups.x <= 0 || groups.y <= 0 || groups.z <= 0 || !works()) return;
+    here->busy[lane] = true;
     note(here->driver->launch(here->dev, lane, k, groups, local, args, size));
+}
+
+/* ------------------------------------------------------------------ closing ------------------------------------------------- */
+
+/* False: the device hangs, and closing it would wait for ever.  Keeps the error of the thread. */
+static bool has_ended(struct gpu *g) {
+    const struct err_record why = *err_last();
+    const struct gpu_place was = gpu_enter(g, 0);
+    for (i32 i = 0; i < g->lanes && !g->hangs; i++) {
+        gpu_enter(g, i);
+        if (g->busy[i]) (void)wait_idle();
+    }
+    gpu_enter(was.gpu, was.lane);
+    err_put(&why);
+    return !g->hangs;
+}
+
+void gpu_close(struct gpu *g) {
+    if (!g) return;
+    if (g->dev && has_ended(g)) g->driver->close(g->dev);
+    if (here == g) here = NULL;
+    if (g->heap) munmap(g->heap, (size_t)g->reserved);
+    mem_free(g);
 }

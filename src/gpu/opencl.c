@@ -252,19 +252,27 @@ static void to_cache(const struct opencl *d, const char *key) {
     mem_free(binary);
 }
 
+/* The first lines of what the compiler says.  OpenCL gives a log as a whole or not at all. */
+static err complaint(const struct opencl *d) {
+    size_t size = 0;
+    cl.clGetProgramBuildInfo(d->program, d->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
+    char *log = mem_alloc(size + 1);
+    if (log) cl.clGetProgramBuildInfo(d->program, d->device, CL_PROGRAM_BUILD_LOG, size, log, NULL);
+    const err e = FAIL_AT(E831, d->card->name, "a newer driver   or   --device cpu", "its compiler refused the kernels: %.600s",
+                          log ? log : "");
+    mem_free(log);
+    return e;
+}
+
 static err compile(struct opencl *d) {
-    char key[512], log[700] = "";
+    char key[512];
     const char *text = gpu_text();
     cl_int e;
     program_key(d, key);
     if (!d->card->is_host && from_cache(d, key)) return 0;
     d->program = cl.clCreateProgramWithSource(d->context, 1, &text, NULL, &e);
     TRY(done(d, "clCreateProgramWithSource", e));
-    if (!build(d)) {
-        cl.clGetProgramBuildInfo(d->program, d->device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
-        return FAIL_AT(E831, d->card->name, "a newer driver   or   --device cpu", "its compiler refused the kernels: %.600s",
-                       log);
-    }
+    if (!build(d)) return complaint(d);
     if (!d->card->is_host) to_cache(d, key); /* PoCL has a cache of its own, and a binary of it holds every kernel in full */
     return 0;
 }

@@ -91,14 +91,38 @@ static void add_rows(i32 runs, i64 run, i64 rows, i32 n, f32 *y, const f32 *x, i
 
 /* ------------------------------------------------------------------ products ------------------------------------------------ */
 
-static void product(struct product_args a) { LAUNCH(product, ceil_div(a.M, TILE), ceil_div(a.N, TILE), 1, a); }
-static void product_nt(struct product_args a) { LAUNCH(product_nt, ceil_div(a.M, TILE), ceil_div(a.N, TILE), 1, a); }
+/* Tiles of 128 x 128 need half the reads of a product, tiles of 64 x 64 fill a device sooner: each value of C is the same sum.
+ * WIDE_GROUPS: as many groups as the multiprocessors of a large GPU. */
+enum { WIDE = 2 * TILE, WIDE_GROUPS = 132 };
+
+static i64 tiles_of(const struct product_args *a, i32 tile) { return (i64)ceil_div(a->M, tile) * ceil_div(a->N, tile); }
+
+/* Wide tiles, four times as large, cover at most a quarter more than the others. */
+static bool fits_wide(const struct product_args *a) { return tiles_of(a, WIDE) * 16 <= tiles_of(a, TILE) * 5; }
+
+static void tiled(enum gpu_kernel k, enum gpu_kernel wide, struct product_args a) {
+    const bool is_wide = fits_wide(&a) && tiles_of(&a, WIDE) >= WIDE_GROUPS;
+    const i32 tile = is_wide ? WIDE : TILE;
+    launch(is_wide ? wide : k, ceil_div(a.M, tile), ceil_div(a.N, tile), 1, &a, sizeof a);
+}
+static void product(struct product_args a) { tiled(GPU_product, GPU_product_128, a); }
+static void product_nt(struct product_args a) { tiled(GPU_product_nt, GPU_product_nt_128, a); }
+
+/* Rows of the sum in chunks for wide tiles: one round of groups.  False: too few, narrow tiles fill the device better. */
+static bool divide_wide(struct product_args *a) {
+    const i64 tiles = lmax(1, tiles_of(a, WIDE)), room = GPU_SCRATCH / (i64)sizeof(f32) / lmax(1, (i64)a->M * a->N);
+    const i64 n = lmax(1, lmin(lmin((WIDE_GROUPS + tiles / 4) / tiles, room), a->K / 128));
+    a->chunk = (i32)(blocks(blocks(a->K, n), 16) * 16);
+    a->splits = (i32)blocks(a->K, a->chunk);
+    return fits_wide(a) && tiles * a->splits >= WIDE_GROUPS * 3 / 4;
+}
 
 static void product_tn(struct product_args a) {
-    const i64 tiles = (i64)ceil_div(a.M, TILE) * ceil_div(a.N, TILE);
-    divide(a.K, tiles, 128, (i64)a.M * a.N, &a.splits, &a.chunk);
+    const bool is_wide = divide_wide(&a);
+    const i32 tile = is_wide ? WIDE : TILE;
+    if (!is_wide) divide(a.K, tiles_of(&a, TILE), 64, (i64)a.M * a.N, &a.splits, &a.chunk);
     if (a.splits > 1) a.at_part = at(gpu_scratch());
-    LAUNCH(product_tn, ceil_div(a.M, TILE), ceil_div(a.N, TILE), a.splits, a);
+    launch(is_wide ? GPU_product_tn_128 : GPU_product_tn, ceil_div(a.M, tile), ceil_div(a.N, tile), a.splits, &a, sizeof a);
     if (a.splits > 1) LAUNCH(product_tn_sum, blocks((i64)a.M * a.N, GROUP_ITEMS), 1, 1, a);
 }
 
@@ -449,6 +473,28 @@ static void optimise(const struct device_optim *o) {
     LAUNCH(optimise, blocks(o->n, FLAT), 1, 1, a);
 }
 
+static struct norm_args norm_of(const struct device_norm *n) {
+    return (struct norm_args){.at_x = at(n->x), .at_y = at(n->y), .at_weight = at(n->weight), .at_stat = at(n->stat),
+                              .at_dy = at(n->dy), .at_dx = at(n->dx), .at_grad = at(n->grad),
+                              .rows = (i64)(n->t1 - n->t0) * (n->b1 - n->b0), .F = n->F, .Fp = round_up(n->F, LANES), .B = n->B,
+                              .t0 = n->t0, .b0 = n->b0, .b1 = n->b1};
+}
+
+static void norm_fwd(const struct device_norm *n) {
+    const struct norm_args a = norm_of(n);
+    LAUNCH(norm_fwd, a.rows, 1, 1, a);
+}
+
+static void norm_bwd(const struct device_norm *n) {
+    const struct norm_args a = norm_of(n);
+    LAUNCH(norm_bwd, a.rows, 1, 1, a);
+}
+
+static void norm_grad(const struct device_norm *n) {
+    const struct norm_args a = norm_of(n);
+    LAUNCH(norm_grad, ceil_div(a.F, 32), 1, 1, a);
+}
+
 static struct embed_args embed_of(const struct device_embed *e) {
     return (struct embed_args){.at_ids = at(e->ids), .at_table = at(e->table), .at_y = at(e->y), .at_marks = gpu_offset(e->marks),
                                .vocab = e->vocab, .Fp = e->Fp, .B = e->B, .t0 = e->t0, .t1 = e->t1, .b0 = e->b0, .b1 = e->b1};
@@ -468,7 +514,8 @@ static void embed_bwd(const struct device_embed *e) {
 
 /* ------------------------------------------------------------------ the table ----------------------------------------------- */
 
-static const struct kern_device device = {product_of, loss_sum, loss_slope, dropout, optimise, embed_fwd, embed_bwd};
+static const struct kern_device device = {product_of, loss_sum, loss_slope, dropout,   optimise,
+                                          norm_fwd,   norm_bwd, norm_grad,  embed_fwd, embed_bwd};
 
 #define SLOTS(name) \
     {.act_floats = name##_act_floats, .wt_floats = no_wt,           .prep = no_prep, \

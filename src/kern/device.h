@@ -54,6 +54,13 @@ struct device_embed {
     u8 *marks;  /* bwd: becomes 1 for each line of LANES floats of `table` that is added to; NULL = not recorded */
 };
 
+/* Layer norm of the rows of a part: x, y, dy, dx [T][B][Fp], stat [T][B][2]; weight and grad: [2][Fp], scale and shift. */
+struct device_norm {
+    i32 F, t0, t1, b0, b1, B;
+    const f32 *x, *weight, *dy;
+    f32 *y, *stat, *dx, *grad;
+};
+
 /* C[M][N] = bias + A[M][K] B[K][N] for `runs` runs of M rows: of A run_a floats apart, of C run_c.  bias NULL = zeros. */
 struct device_product {
     i32 runs, M, N, K;
@@ -68,6 +75,9 @@ struct kern_device {
     void (*loss_slope)(const struct device_loss *a);
     void (*dropout)(const struct device_dropout *a);
     void (*optimise)(const struct device_optim *a);
+    void (*norm_fwd)(const struct device_norm *a);
+    void (*norm_bwd)(const struct device_norm *a);
+    void (*norm_grad)(const struct device_norm *a); /* of the rows of one micro-batch */
     void (*embed_fwd)(const struct device_embed *a);
     void (*embed_bwd)(const struct device_embed *a); /* rows of the micro-batch in the order of t, then b */
 };

@@ -109,6 +109,12 @@ EACH_CARD(products_equal_the_host) {
                 if (chosen(n++)) one_product(M[i], N[j], K[k], (i + j + k) % 2);
 }
 
+/* Sizes that get tiles of 128 x 128 (table.c: tiled, divide_wide), the last one with divided sums. */
+EACH_CARD(large_products_equal_the_host) {
+    one_product(1530, 1400, 33, false), one_product(1530, 1400, 7, true);
+    if (!t_few()) one_product(250, 1000, 1100, true);
+}
+
 static void one_product_of_runs(i32 M, i32 N, i32 K, i32 n) {
     const i64 Np = round_up(N, LANES), lda = M + 1, a = K * lda + 7, b = (K + 2) * Np;
     f32 *A = noise(n * a, 13), *B = noise(n * b, 14), *C = noise(M * Np, 15);
@@ -345,6 +351,14 @@ EACH_CARD(cells_give_the_same_bits_in_any_partition) {
         }
 }
 
+EACH_CARD(cells_equal_the_host_with_large_products) {
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
+        const struct shape wide_x = {.T = 20, .B = 500, .I = 250, .H = 16}, wide_h = {.T = 40, .B = 70, .I = 5, .H = 250};
+        if (t_few()) continue;
+        check(kind, &wide_x, 1, 1), check(kind, &wide_h, 1, 1);
+    }
+}
+
 /* A step has three sizes of a group (table.c: launch_cell): 512 rows, 256 and 171 use one each. */
 EACH_CARD(cells_give_the_same_bits_in_groups_of_any_size) {
     for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
@@ -411,6 +425,7 @@ TEST(devices_are_closed) { close_cards(); }
 
 T_MAIN(cmocka_unit_test(functions_of_elements_equal_the_host), cmocka_unit_test(rows_are_copied_summed_and_transposed),
        cmocka_unit_test(sums_of_squares_equal_the_host), cmocka_unit_test(products_equal_the_host),
+       cmocka_unit_test(large_products_equal_the_host), cmocka_unit_test(cells_equal_the_host_with_large_products),
        cmocka_unit_test(products_of_runs_equal_the_host), cmocka_unit_test(cells_equal_the_host_at_odd_sizes),
        cmocka_unit_test(cells_equal_the_host_at_all_sizes_of_one_launch),
        cmocka_unit_test(cells_equal_the_host_without_states_and_gradients), cmocka_unit_test(cells_equal_the_host_over_many_rows),

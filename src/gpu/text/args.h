@@ -98,4 +98,13 @@ struct embed_args {
     i32 vocab, Fp, B, t0, t1, b0, b1, zero;
 };
 
+/* Layer norm of rows [Fp] with F values (model/layer/norm.c): row r of a call is step t0 + r / (b1 - b0), batch row
+ * b0 + r % (b1 - b0).
+ *   norm_fwd   y, and stat [T][B][2] = mean, 1 / deviation          norm_bwd   dx, from dy and stat
+ *   norm_grad  grad [2][Fp] += sum of dy * normalized row, sum of dy, over the rows in a fixed order */
+struct norm_args {
+    i64 at_x, at_y, at_weight, at_stat, at_dy, at_dx, at_grad, rows;
+    i32 F, Fp, B, t0, b0, b1;
+};
+
 #endif

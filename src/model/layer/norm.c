@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "kern/device.h"
 #include "model/layer.h"
 
 static err shape(struct net *n, struct op *op) {
@@ -62,8 +63,38 @@ static void row_fwd(i32 F, i64 Fp, const f32 *x, const f32 *weight, f32 *y, f32 
     stat[1] = inverse;
 }
 
+static struct device_norm rows_on_device(const struct op *op, const struct run *r, struct part p) {
+    return (struct device_norm){.F = op->F,
+                                .t0 = p.t0,
+                                .t1 = p.t1,
+                                .b0 = p.b0,
+                                .b1 = p.b1,
+                                .B = r->B,
+                                .x = run_in(op, r, 0),
+                                .weight = r->theta + op->theta0,
+                                .stat = r->saved[op->l],
+                                .y = r->buf[op->out],
+                                .dy = run_dout(r, op->out),
+                                .dx = run_din(op, r, 0)};
+}
+
+static void bwd_on_device(const struct op *op, const struct run *r, struct part p) {
+    for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
+        struct device_norm a = rows_on_device(op, r, part_grain(r, p, g));
+        a.grad = grain_grad(r, g, op->theta0);
+        r->kern->device->norm_grad(&a);
+    }
+    const struct device_norm a = rows_on_device(op, r, p);
+    if (a.dx) r->kern->device->norm_bwd(&a);
+}
+
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     i64 Fp = round_up(op->F, LANES);
+    if (r->kern->device) {
+        const struct device_norm a = rows_on_device(op, r, p);
+        r->kern->device->norm_fwd(&a);
+        return;
+    }
     for (i32 t = p.t0; t < p.t1; t++)
         for (i32 b = p.b0; b < p.b1; b++) {
             i64 at = (i64)t * r->B + b;
@@ -97,6 +128,10 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     i64 Fp = round_up(op->F, LANES);
     f32 *dy = run_dout(r, op->out), *dx = run_din(op, r, 0);
     if (!dy) return;
+    if (r->kern->device) {
+        bwd_on_device(op, r, p);
+        return;
+    }
     for (i32 t = p.t0; t < p.t1; t++)
         for (i32 b = p.b0; b < p.b1; b++) {
             i64 at = (i64)t * r->B + b;
@@ -105,6 +140,11 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
             for (i64 i = op->F; i < Fp; i++) row.xn[i] = 0;
             row_bwd(op->F, Fp, &row, dy + at * Fp, dx ? dx + at * Fp : NULL);
         }
+}
+
+static bool on_device(const struct op *op, const struct net *n) {
+    (void)op, (void)n;
+    return true;
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
@@ -130,6 +170,7 @@ const struct layer layer_norm = {
     .init = init,
     .fwd = fwd,
     .bwd = bwd,
+    .on_device = on_device,
     .tensors = tensors,
     .place = place,
 };
