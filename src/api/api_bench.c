@@ -212,8 +212,12 @@ static err bench_all(struct options *o, const struct run_context *ctx, struct be
 static err show(const struct options *o, const struct run_context *ctx, const struct bench_row *rows, i32 n, int json,
                 struct str *out) {
     if (!json) {
-        str_addf(out, "%s, %s kernels, %s %lldx_, context %lld, horizon %lld\n", ctx->machine->cpu, ctx->use.kern->name,
-                 o->cell, (long long)o->layers, (long long)o->context, (long long)o->horizon);
+        const struct device_wish *on = ctx->devices.n > 0 ? &ctx->devices.at[0] : NULL;
+        str_addf(out, "%s, ", ctx->machine->cpu);
+        if (on && strcmp(on->kind, "cpu") != 0) str_addf(out, "device %s:%d, ", on->kind, on->card);
+        else str_addf(out, "%s kernels, ", ctx->use.kern->name);
+        str_addf(out, "%s %lldx_, context %lld, horizon %lld\n", o->cell, (long long)o->layers, (long long)o->context,
+                 (long long)o->horizon);
         str_addf(out, "%8s %8s  %-14s %-6s %10s %12s %14s\n", "hidden", "rows", "strategy", "mode", "step ms", "predicted",
                  "windows/s");
         for (i32 i = 0; i < n; i++)

@@ -2,10 +2,12 @@
 #include "api/devices.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "gpu/gpu.h"
+#include "topo/gpu.h"
 
 static const char fix[] = "--device cpu   or   --device opencl:0   or   --device cpu,opencl:0,cuda:1";
 
@@ -28,7 +30,7 @@ static err add(struct device_wishes *w, const struct gpu_driver *d, const struct
                const struct machine *host) {
     if (w->n == DEVICE_WISHES) return FAIL_AT(E103, "--device", fix, "more than %d devices", DEVICE_WISHES);
     struct device_wish *to = &w->at[w->n++];
-    *to = (struct device_wish){.card = index, .lanes = lanes, .memory = c->memory};
+    *to = (struct device_wish){.card = index, .lanes = lanes, .memory = c->memory, .share = 1};
     snprintf(to->kind, sizeof to->kind, "%s", d->name);
     if (c->is_host) to->gflops = HOST_SHARE * host->device[0].gflops * host->ncore;
     return 0;
@@ -94,13 +96,34 @@ static err add_entry(struct device_wishes *w, const char *at, const char *end, c
         return bad(word, (int)(end - word), "a device is a name and a number, with 1 to 15 lanes: opencl:0, cuda:1*2");
     if (strcmp(name, "cpu") == 0) {
         if (w->n == DEVICE_WISHES) return FAIL_AT(E103, "--device", fix, "more than %d devices", DEVICE_WISHES);
-        w->at[w->n] = (struct device_wish){.lanes = host->ndevice};
+        w->at[w->n] = (struct device_wish){.lanes = host->ndevice, .share = 1};
         snprintf(w->at[w->n++].kind, sizeof w->at[0].kind, "cpu");
         return 0;
     }
     const struct gpu_driver *d = gpu_driver_find(name);
     if (!d) return bad(word, (int)(end - word), "known are auto, cpu, all, opencl:N and cuda:N");
     return add_named(w, d, index, lanes, host);
+}
+
+/* Occupied GPUs get less work.  NVML and CUDA count alike unless the user hides devices from CUDA. */
+#define SHARE_LEAST 0.05
+static void look_at_load(struct device_wishes *w) {
+    struct gpu_load load[GPU_MOST];
+    struct gpus *g = NULL;
+    bool any = false;
+    for (i32 i = 0; i < w->n; i++) any = any || strcmp(w->at[i].kind, "cuda") == 0;
+    if (!any || w->n < 2 || getenv("CUDA_VISIBLE_DEVICES")) return;
+    if (gpus_open(&g) < 0 || gpus_look(g, load) < 0) {
+        err_clear(); /* no NVML: all are taken for free */
+        gpus_close(g);
+        return;
+    }
+    for (i32 i = 0; i < w->n; i++) {
+        struct device_wish *at = &w->at[i];
+        if (strcmp(at->kind, "cuda") != 0 || at->card >= gpus_count(g) || load[at->card].busy < 0) continue;
+        at->share = dmax(SHARE_LEAST, 1 - load[at->card].busy);
+    }
+    gpus_close(g);
 }
 
 err devices_read(const struct options *o, const struct machine *host, struct device_wishes *out) {
@@ -112,6 +135,7 @@ err devices_read(const struct options *o, const struct machine *host, struct dev
         if (*end == ',' && !end[1]) return bad(o->device, (int)strlen(o->device), "a device is missing after the last comma");
         at = *end ? end + 1 : end;
     }
+    look_at_load(out);
     return 0;
 }
 
@@ -134,6 +158,7 @@ void devices_add(const struct device_wishes *w, i32 rank, const struct machine *
         d.memory = at->memory;
     }
     d.rank = rank;
+    d.share = at->share;
     for (i32 i = 0; i < at->lanes && m->ndevice < MACHINE_DEVICES; i++) m->device[m->ndevice++] = d;
     m->nrank = imax(m->nrank, rank + 1);
     machine_set_rate(m, at->kind, 0);

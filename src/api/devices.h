@@ -17,6 +17,7 @@ struct device_wishes {
         char kind[8]; /* of topo/devices.def */
         i32 card, lanes;
         f64 gflops; /* 0 = that of the kind */
+        f64 share;  /* fraction that other programs leave free, as NVML sees it; 1 where it does not */
         i64 memory;
     } at[DEVICE_WISHES];
 };
