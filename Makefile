@@ -23,6 +23,7 @@
 #   make bench-placement-measured      placements of real nets on two ranks: bench/results/placement_measured.md
 #   make bench-placement               placement methods in the simulator, against random and exact: bench/results/placement.md
 #   make bench-predict                 predicted and measured steps of 40 configurations: bench/results/predict.md
+#   make bench-devices                 training steps on a GPU beside PyTorch: bench/results/devices.md; BENCH="--device opencl --only S1" or --uneven
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -158,6 +159,11 @@ bench-placement-measured: release
 bench-predict: release
 	bench/predict/run.py build/release $(BENCH)
 
+# Steps on a device beside PyTorch ($PEER_PYTHON) on the same GPU, two minutes; BENCH=--uneven: several PoCL devices.
+bench-devices: release
+	cmake --build build/release -j $(J) --target bench_devices bench_uneven
+	bench/devices/run.py build/release $(BENCH)
+
 ladder: release
 	cmake --build build/release -j $(J) --target bench_step
 	bench/kern/ladder.py build/release/bench/kern/bench_step
@@ -180,4 +186,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices twin shake bits instructions soak ladder ladder-baseline install docs clean

@@ -11,6 +11,7 @@
  *
  * Rates are unknown at the start of every run. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +25,9 @@
 #include "gpu/gpu.h"
 
 enum { PARTS = 64, WIDE = 64, DEVICES = 4, LANES_MOST = 4, GRAIN = 32, TURNS_MOST = 50 };
-/* Of the lanes: partitions of TASK rows, FIXED or FREE of them.  Longer than the pieces of a search, which else does not end. */
-enum { TASK = 20000, FIXED = 40, FREE = 80, HELD = 64, PIECES = 4000, PARTS_MOST = 80 };
-#define PACE 10e-6 /* seconds a row, of which computing is a tenth */
+/* Of the lanes: FIXED or FREE partitions, longer than the pieces of a search, which else does not end. */
+enum { TASK = 20000, SHORT_TASK = 2000, FIXED = 40, FREE = 80, HELD = 64, PIECES = 4000, PARTS_MOST = 80 };
+#define PACE 10e-6        /* seconds a row, of which computing is a tenth */
 enum { PACED_PART = 10 }; /* of the rows are then enough */
 enum { ROW = WIDE * (i32)sizeof(f32) };
 
@@ -34,14 +35,15 @@ struct rig {
     i32 devices, parts;
     struct gpu *gpu[DEVICES];
     struct deal_part part[PARTS_MOST];
-    i64 first[PARTS_MOST + 1]; /* rows before the partition */
+    i64 first[PARTS_MOST + 1];   /* rows before the partition */
     i64 rows, lane_bytes, stock; /* stock: rows of the buffers; row i of the work is row i % stock there */
     f32 *a, *b, *want, *got;
     u8 *times; /* a row was accepted */
     f64 busy[DEVICES][LANES_MOST], held[DEVICES][LANES_MOST];
-    f64 pause_s; /* of a row, stands for a transfer; 0 = none */
+    f64 pause_s, kernel_s; /* sleeps a row: a transfer; a kernel, one piece at a time.  0 = none */
+    pthread_mutex_t one;
     struct {
-        f64 at; /* when a piece was accepted */
+        f64 at;   /* when a piece was accepted */
         i64 rows; /* up to and with it */
     } piece[PIECES];
     i64 accepted, done;
@@ -63,12 +65,16 @@ static err piece(void *self, i32 device, i32 lane, const struct deal_piece *p) {
     gpu_enter(r->gpu[device], lane);
     char *heap = gpu_heap(r->gpu[device]);
     f32 *b = (f32 *)heap, *a = (f32 *)(heap + WIDE * ROW + lane * r->lane_bytes), *c = a + n * WIDE;
+    pthread_mutex_lock(&r->one);
+    if (r->kernel_s > 0) rest(r->kernel_s * (f64)n);
+    if (r->kernel_s <= 0) pthread_mutex_unlock(&r->one);
     const i32 m0 = gpu_mark();
     gpu_put(a, ROW, r->a + from * WIDE, ROW, ROW, n);
     gpu_kern()->gemm_nn((i32)n, WIDE, WIDE, a, WIDE, b, WIDE, c, WIDE, false);
     gpu_get(r->got + from * WIDE, ROW, c, ROW, ROW, n);
     const i32 m1 = gpu_mark();
     const err e = gpu_sync();
+    if (r->kernel_s > 0) pthread_mutex_unlock(&r->one);
     const f64 busy = gpu_between(m0, m1), held = clock_now() - begin;
     r->busy[device][lane] += busy >= 0 ? busy : held;
     r->held[device][lane] += held;
@@ -148,7 +154,7 @@ static int open_devices(struct rig *r, i64 rows, struct gpu_card *card) {
 
 struct outcome {
     f64 seconds, held[DEVICES], busy_sum, held_sum;
-    i64 pieces, wrong; /* rows that were not computed once, or differ from the plain result */
+    i64 pieces, wrong;        /* rows that were not computed once, or differ from the plain result */
     struct deal_report first; /* of device 0 */
 };
 
@@ -247,17 +253,19 @@ static err policies(struct rig *r, i32 devices, f64 power, i32 turns, i64 *wrong
 
 static err policies_part(struct rig *r, i64 rows, i32 turns, i64 *wrong) {
     static const f64 power[] = {1.0, 1.5};
-    printf("%d partitions of i^-a rows, shuffled; each row times a matrix of %d x %d, with the copies to the device and back. Policies "
-           "take turns; median and worst of %d turns. *Whole*, *pull*, *finish* and *lpt* give a device whole partitions: one task for "
-           "each. *Ideal* is the sum of the times in which pieces held devices, over the number of devices. The bar is 1.10 for `auto`, "
-           "the policy that Stretto uses.\n\n"
-           "*Shared*: %lld rows; devices and the threads that drive them share the processors of the host. Where others are idle a "
-           "device is faster, so whole partitions look better than they would on devices of their own. *By device clock*: ideal from "
-           "the seconds between marks on the queues, without what a piece waits for a processor. *Their own*: %lld rows, and a piece "
-           "also sleeps %.0f us a row, so that processors are idle most of the time and a piece takes the same time on any device.\n\n",
-           PARTS, WIDE, WIDE, turns, (long long)rows, (long long)rows / PACED_PART, 1e6 * PACE);
-    printf("| a | speed | devices | policy | makespan / ideal | worst | by device clock | pieces | last makespan, ms | devices held, ms | "
-           "each row once and right |\n");
+    printf(
+        "%d partitions of i^-a rows, shuffled; each row times a matrix of %d x %d, with the copies to the device and back. "
+        "Policies take turns; median and worst of %d turns. *Whole*, *pull*, *finish* and *lpt* give a device whole "
+        "partitions: one task for each. *Ideal* is the sum of the times in which pieces held devices, over the number of "
+        "devices. The bar is 1.10 for `auto`, the policy that Stretto uses.\n\n*Shared*: %lld rows; devices and the threads "
+        "that drive them share the processors of the host. Where others are idle a device is faster, so whole partitions "
+        "look better than they would on devices of their own. *By device clock*: ideal from the seconds between marks on "
+        "the queues, without what a piece waits for a processor. *Their own*: %lld rows, and a piece also sleeps %.0f us a "
+        "row, so that processors are idle most of the time and a piece takes the same time on any device.\n\n",
+        PARTS, WIDE, WIDE, turns, (long long)rows, (long long)rows / PACED_PART, 1e6 * PACE);
+    printf(
+        "| a | speed | devices | policy | makespan / ideal | worst | by device clock | pieces | last makespan, ms | devices "
+        "held, ms | each row once and right |\n");
     printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t p = 0; p < COUNT(power); p++)
         for (i32 n = 2; n <= r->devices; n += 2)
@@ -284,7 +292,7 @@ struct lanes_row {
 
 static void equal_parts(struct rig *r, i32 n) {
     i64 rows[PARTS_MOST];
-    for (i32 i = 0; i < n; i++) rows[i] = TASK;
+    for (i32 i = 0; i < n; i++) rows[i] = r->kernel_s > 0 ? SHORT_TASK : TASK;
     set_parts(r, n, rows);
 }
 
@@ -298,7 +306,7 @@ static err lanes_turn(struct rig *r, struct lanes_row *w, i32 turn, i64 *wrong) 
         w->fixed[k][turn] = rate(r, LANES_MOST, o.pieces);
     }
     equal_parts(r, FREE);
-    const struct deal_device is = {.lanes_most = LANES_MOST, .lanes = 1};
+    const struct deal_device is = {.lanes_most = LANES_MOST};
     TRY(run(r, 1, "auto", &is, &o));
     *wrong += o.wrong;
     const i64 from = o.first.lanes_pieces; /* 0: it never settled */
@@ -314,29 +322,38 @@ static err lanes_part(struct rig *r, f64 pause_s, i32 turns, i64 *wrong) {
     i32 at = 0;
     r->pause_s = pause_s;
     for (i32 turn = 0; turn < turns; turn++) TRY(lanes_turn(r, &w, turn, wrong));
-    r->pause_s = 0;
-    printf("| %.1f |", 1e6 * pause_s);
+    printf("| %s | %.0f |", r->kernel_s > 0 ? "its own" : "shared", 1e6 * pause_s);
     for (i32 k = 0; k < LANES_MOST; k++) {
         const f64 v = median(w.fixed[k], turns);
-        printf(" %.0f |", v / 1e3);
+        printf(" %.1f |", v / 1e3);
         if (v > best) best = v, at = k + 1;
     }
     const f64 got = median(w.free, turns), pieces = median(w.pieces, turns);
-    printf(" %.0f | %.0f | **%.2f** (%d lanes) | %.0f |\n", got / 1e3, median(w.chosen, turns), got / best, at, pieces);
+    printf(" %.1f | %.0f | **%.2f** (%d lanes) | %.0f |\n", got / 1e3, median(w.chosen, turns), got / best, at, pieces);
     fflush(stdout);
     return 0;
 }
 
 static err lanes(struct rig *r, i32 turns, i64 *wrong) {
-    static const f64 pause_s[] = {0.5e-6, 1e-6, 3e-6};
+    static const struct { f64 pause_s, kernel_s; } row[] = {{1e-6, 0}, {PACE / 2, PACE}, {PACE, PACE}, {2 * PACE, PACE}};
     r->lane_bytes = 2 * TASK * ROW;
-    printf("\nLanes of one device: partitions of %d rows. A piece first sleeps for some time a row: a transfer that leaves the device "
-           "idle. Thousand rows a second with a fixed number of lanes, and over at most %d pieces after feedback had chosen a number; "
-           "median of %d turns. The bar is 0.97 of the best fixed number within 64 pieces.\n\n",
-           TASK, HELD, turns);
-    printf("| sleep, us a row | 1 lane | 2 | 3 | 4 | by feedback | lanes at the end | feedback / best fixed | pieces until chosen |\n");
-    printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-    for (size_t k = 0; k < COUNT(pause_s); k++) TRY(lanes_part(r, pause_s[k], turns, wrong));
+    printf(
+        "\nLanes of one device. A piece first sleeps for some time a row: a transfer that leaves the device idle. *Shared*: "
+        "partitions of %d rows, the kernels of all lanes share the processors of the host with the threads that drive them. "
+        "*Its own*: partitions of %d rows, and a piece also holds the device alone for %.0f us a row, asleep; so the best "
+        "number of lanes is known: 2, 2 and 3. Thousand rows a second with a fixed number of lanes, and over at most %d "
+        "pieces after feedback had chosen a number; median of %d turns. The bar is 0.97 of the best fixed number within 64 "
+        "pieces.\n\n",
+        TASK, SHORT_TASK, 1e6 * PACE, HELD, turns);
+    printf(
+        "| speed | sleep, us a row | 1 lane | 2 | 3 | 4 | by feedback | lanes at the end | feedback / best fixed | pieces "
+        "until chosen |\n");
+    printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t k = 0; k < COUNT(row); k++) {
+        r->kernel_s = row[k].kernel_s;
+        TRY(lanes_part(r, row[k].pause_s, turns, wrong));
+    }
+    r->pause_s = r->kernel_s = 0;
     return 0;
 }
 
@@ -355,7 +372,7 @@ static void drop(struct rig *r) {
 }
 
 int main(int argc, char **argv) {
-    static struct rig r;
+    static struct rig r = {.one = PTHREAD_MUTEX_INITIALIZER};
     static struct gpu_card card[GPU_CARDS];
     const i64 rows = argc > 1 ? atoll(argv[1]) : 400000, stock = round_up64(rows + PARTS, TASK);
     const i32 turns = imin(TURNS_MOST, imax(1, argc > 2 ? atoi(argv[2]) : 5));

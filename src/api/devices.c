@@ -95,6 +95,7 @@ static err add_entry(struct device_wishes *w, const char *at, const char *end, c
     if (at != end || index < 0 || lanes < 1 || lanes > GPU_LANES - 1)
         return bad(word, (int)(end - word), "a device is a name and a number, with 1 to 15 lanes: opencl:0, cuda:1*2");
     if (strcmp(name, "cpu") == 0) {
+        if (len != (int)(end - word)) return bad(word, (int)(end - word), "cpu has neither a number nor lanes: use --threads");
         if (w->n == DEVICE_WISHES) return FAIL_AT(E103, "--device", fix, "more than %d devices", DEVICE_WISHES);
         w->at[w->n] = (struct device_wish){.lanes = host->ndevice, .share = 1};
         snprintf(w->at[w->n++].kind, sizeof w->at[0].kind, "cpu");

@@ -32,12 +32,14 @@ struct gpu {
     void *dev;
     char *heap;
     i64 bytes, reserved;
-    i32 lanes, mark[GPU_LANES];
+    i32 index, lanes, mark[GPU_LANES];
     _Atomic int failed; /* 0, or the code of the first failure: `why` is then complete */
     atomic_flag failing;
-    bool hangs, busy[GPU_LANES]; /* busy: the lane was given work that nobody has waited for */
+    bool busy[GPU_LANES]; /* the lane was given work that nobody has waited for */
     struct err_record why;
 };
+
+static _Atomic u64 hung[COUNT(drivers)]; /* of each driver: devices that have hung, bit i for device i */
 
 static _Thread_local struct gpu *here;
 static _Thread_local i32 lane; /* of `here` */
@@ -96,6 +98,7 @@ err gpu_open(const struct gpu_driver *d, i32 index, i32 lanes, i64 bytes, struct
     *out = NULL;
     NEW(g, 1);
     g->driver = d;
+    g->index = index;
     const err e = open_on(g, index, lanes, bytes);
     if (e < 0) {
         gpu_close(g);
@@ -142,6 +145,13 @@ static struct gpu_rows rows_of(const void *device, i64 pitch, i64 host_pitch, i6
     return (struct gpu_rows){.bytes = bytes, .n = n, .at = gpu_offset(device), .pitch = pitch, .host_pitch = host_pitch};
 }
 
+static _Atomic u64 *hung_of(const struct gpu *g) {
+    for (size_t i = 0; i < COUNT(drivers); i++)
+        if (drivers[i] == g->driver) return &hung[i];
+    return &hung[0];
+}
+static bool is_hung(const struct gpu *g) { return (atomic_load(hung_of(g)) >> g->index & 1) != 0; }
+
 /* A device that hangs would hold a blocking call for ever. */
 static err wait_idle(void) {
     const struct gpu *g = here;
@@ -156,7 +166,7 @@ static err wait_idle(void) {
         }
         if (clock_now() > end) break;
     }
-    here->hangs = true;
+    atomic_fetch_or(hung_of(g), (u64)1 << g->index);
     return FAIL_AT(E831, g->card.name, "stretto resume RUN --device cpu   (STRETTO_DEADLINE=SECONDS waits longer)",
                    "the device has not finished its work after %.0f s", most);
 }
@@ -164,7 +174,7 @@ static err wait_idle(void) {
 void gpu_put(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n) {
     const struct gpu_rows r = rows_of(to, to_pitch, from_pitch, bytes, n);
     if (!works() || bytes <= 0 || n <= 0) return;
-    if (here->busy[lane]) note(wait_idle());
+    if (here->busy[lane] || here->lanes > 1) note(wait_idle()); /* the work of another lane may have hung the device */
     if (works()) note(here->driver->put(here->dev, lane, &r, from));
 }
 
@@ -207,13 +217,13 @@ void gpu_launch(enum gpu_kernel k, struct gpu_size groups, struct gpu_size local
 static bool has_ended(struct gpu *g) {
     const struct err_record why = *err_last();
     const struct gpu_place was = gpu_enter(g, 0);
-    for (i32 i = 0; i < g->lanes && !g->hangs; i++) {
+    for (i32 i = 0; i < g->lanes && !is_hung(g); i++) {
         gpu_enter(g, i);
-        if (g->busy[i]) (void)wait_idle();
+        if (wait_idle() < 0) err_clear();
     }
     gpu_enter(was.gpu, was.lane);
-    err_put(&why);
-    return !g->hangs;
+    if (why.code) err_put(&why);
+    return !is_hung(g);
 }
 
 void gpu_close(struct gpu *g) {

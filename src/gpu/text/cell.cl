@@ -1,7 +1,7 @@
 /* cell.cl - one time step of a recurrent cell for all rows of a call (kern.h: struct cell_kern; the twin: kern/cell_ref.c).
  *
- *     forward   z += h_prev Wh       group: 16, 32 or 64 rows x 16 units    item: rows/4 rows x the gates of 1 unit, 1 of 4 slices
- *     backward  dh += dz_next Wh^T   group: 16 x 16, 32 x 16 or 32 x 32     item: 4 or 8 rows x 4 or 8 units, 1 of 16 slices
+ *     forward   z += h_prev Wh       group: 16, 32 or 64 rows x 16 units   item: rows/4 rows x the gates of 1 unit, 1 of 4 slices
+ *     backward  dh += dz_next Wh^T   group: 16 x 16, 32 x 16 or 32 x 32    item: 4 or 8 rows x 4 or 8 units, 1 of 16 slices
  *
  * A group divides the sum because a step has few outputs, and a device has many items to fill: of every 64 values of the sum, a
  * slice has 16 (forward) or 4 (backward).  The slices are then added in order and each item does the element-wise part of some
@@ -295,7 +295,8 @@ INLINE void multiply_back(ON_SHARED const float4 *tile, float *acc, const int ro
 /* dz_next Wh^T of the item's slice. */
 INLINE void backward_sums(GLOBAL const float *m, struct cell_step_args a, ON_SHARED float4 *area, float *acc, const int rows,
                           const int units, const int kind) {
-    const int each = 4 * CHUNKS(rows, units), K = (a.H + PANEL - 1) / PANEL * (GATES(kind) * PANEL), tiles = (K + each - 1) / each;
+    const int each = 4 * CHUNKS(rows, units), K = (a.H + PANEL - 1) / PANEL * (GATES(kind) * PANEL);
+    const int tiles = (K + each - 1) / each;
     ON_SHARED float4 *other = area + BACK_TILE(rows, units);
     struct back_loads even = load_back(m, a, 0, rows, units, kind), odd = load_back(m, a, 1, rows, units, kind);
     store_back(area, even, rows, units);
@@ -382,7 +383,7 @@ INLINE void backward(GLOBAL float *m, struct cell_step_args a, ON_SHARED float4 
     const int b = GROUP(1) * rows + t / units;
     ON_SHARED const float *sum = (ON_SHARED const float *)area;
     struct back_values v[2];
-    if (units == PANEL) v[0] = load_back_values(m, a, b, unit, kind); /* larger groups have no registers for them */
+    if (rows == ROWS) v[0] = load_back_values(m, a, b, unit, kind); /* larger groups have no registers for them */
 #pragma unroll
     for (int i = 0; i < rows * units / 16; i++) acc[i] = 0;
     if (a.at_z_next >= 0) backward_sums(m, a, area, acc, rows, units, kind);
@@ -399,7 +400,7 @@ INLINE void backward(GLOBAL float *m, struct cell_step_args a, ON_SHARED float4 
                 c.x = acc[from], c.y = acc[from + 1], c.z = acc[from + 2], c.w = acc[from + 3];
                 area[(t / 16 * ROWS + t / 4 % 4 + 4 * i) * (units / 4) + t % 4 * (units / 16) + j] = c;
             }
-        if (units > PANEL || pass > 0) v[0] = load_back_values(m, a, row, unit, kind);
+        if (rows > ROWS) v[0] = load_back_values(m, a, row, unit, kind);
         if (units > PANEL) v[1] = load_back_values(m, a, row + 8, unit, kind);
         BARRIER;
 #pragma unroll

@@ -217,7 +217,8 @@ INLINE void put_tn(ON_SHARED float4 *tile, const float *v, const int size) {
 INLINE void product_tn_of(GLOBAL float *m, struct product_args a, ON_SHARED float4 *sa, ON_SHARED float4 *sb, float4 *acc,
                           const int size) {
     const int row0 = GROUP(0) * (TILE * size), column0 = GROUP(1) * (TILE * size) + 4 * (LOCAL(0) % 16);
-    const int first = GROUP(2) * a.chunk, end = least(a.K, first + a.chunk), na = DEPTH * PITCH_TN(size), nb = DEPTH * PITCH(size);
+    const int first = GROUP(2) * a.chunk, end = least(a.K, first + a.chunk);
+    const int na = DEPTH * PITCH_TN(size), nb = DEPTH * PITCH(size);
     i64 from_b[2];
     int from_a[8];
     clear(acc, 4 * size * size);

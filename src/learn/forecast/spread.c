@@ -34,7 +34,7 @@ struct lane {
     struct runner runner;
     struct pool *pool;
     struct results made;
-    bool bound;
+    bool bound, lost; /* lost: its device failed, or could not be opened; the others do its work */
 };
 
 struct spread {
@@ -79,6 +79,21 @@ static err lane_new(struct spread *s, const struct forecaster *f, const struct s
     l->bound = true;
     TRY(runner_new(f, series, &own, rows, &l->runner));
     return results_new(s, &l->made);
+}
+
+/* A device that refuses memory or fails is left out, if another one opens. */
+static err lanes_new(struct spread *s, const struct forecaster *f, const struct series *series, const struct resources *use,
+                     i32 rows) {
+    i32 left = 0;
+    err e = 0;
+    for (i32 d = 0; d < s->n; d++) {
+        e = lane_new(s, f, series, use, d, rows);
+        s->lane[d].lost = e < 0;
+        left += e >= 0;
+        if (e < 0 && e != -E601 && e != -E831) return e;
+        if (e < 0 && (d + 1 < s->n || left > 0)) err_clear();
+    }
+    return left > 0 ? 0 : e;
 }
 
 /* Copies rows [lo,hi) of a round. */
@@ -129,20 +144,30 @@ static err emit(struct spread *s, i64 n, forecast_row_fn *fn, void *self) {
     return 0;
 }
 
+static i32 batch_of(const struct spread *s) {
+    i32 rows = 1;
+    for (i32 d = 0; d < s->n; d++)
+        if (!s->lane[d].lost) rows = imax(rows, s->lane[d].runner.batch.B);
+    return rows;
+}
+
 /* One round; *device: what was learned of them so far, for the next. */
 static err round_of(struct spread *s, struct deal_device *device, i64 n) {
     const struct deal_part part = {n, 1};
-    const struct deal_work work = {.nparts = 1, .part = &part, .grain = s->lane[0].runner.batch.B};
+    const struct deal_work work = {.nparts = 1, .part = &part, .grain = batch_of(s)};
     const struct deal_job job = {.self = s, .piece = piece, .accept = accept, .ended = ended};
     struct dealer *d;
     struct deal_ran ran;
     TRY(deal_new(device, s->n, &work, "auto", &d));
+    for (i32 i = 0; i < s->n; i++)
+        if (s->lane[i].lost) deal_lost(d, i);
     atomic_fetch_add(&s->users, 1);
     const err e = deal_run(d, &job, &ran);
     for (i32 i = 0; i < s->n; i++) {
         struct deal_report r;
         deal_report(d, i, &r);
         device[i] = r.as;
+        s->lane[i].lost = s->lane[i].lost || r.status == DEAL_LOST; /* a thread may still be in it */
     }
     deal_free(d);
     return e;
@@ -157,7 +182,7 @@ static err run(struct spread *s, const struct forecaster *f, const struct series
     ARENA_NEW(&s->arena, s->lane, use->nforward);
     ARENA_NEW(&s->arena, device, use->nforward);
     s->n = use->nforward;
-    for (i32 d = 0; d < s->n; d++) TRY(lane_new(s, f, series, use, d, (i32)lmin(n, RUNNER_ROWS)));
+    TRY(lanes_new(s, f, series, use, (i32)lmin(n, RUNNER_ROWS)));
     TRY(results_new(s, &s->all));
     TRY(row_out_new(f, series, &s->arena, &s->out));
     for (s->first = 0; s->first < n; s->first += ROUND) {
