@@ -49,6 +49,9 @@ struct client {
      * of buffers there, told once after `bound`. */
     bool (*on_device)(void *self, const struct task *t);
     void (*heap)(void *self, void *const *mem);
+    /* A hash of all that kernels on a device take from the client in this step beside buffers: steps with the same one may replay
+     * what was recorded.  0, or NULL: it is another one in every step. */
+    u64 (*constants)(void *self);
     /* Result of the step whose gradients were just summed; mem: its buffers.  Required. */
     struct exec_result (*result)(void *self, void *const *mem);
     /* For policies that defer tasks: from now on deferred tasks belong to the step just computed. */

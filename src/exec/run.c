@@ -113,7 +113,7 @@ void exec_item(struct exec *x, const struct item *it, void *const *mem) {
 }
 
 static void run_queue(struct exec *x, struct queue *q) {
-    for (u32 i = 0; i < q->n;) {
+    for (u32 i = space_replay(x); i < q->n;) {
         const struct item *it = &q->item[i];
         wait_for(x, q, it);
         f64 t0 = x->trace || x->comm ? clock_now() : 0;
@@ -123,6 +123,7 @@ static void run_queue(struct exec *x, struct queue *q) {
         if (x->trace && !x->space) trace_add(x, q, it->task, t0, clock_now());
         space_done(x, (u32)(q - x->queue), i, it->run);
         i += it->run;
+        space_recorded(x, i);
         atomic_store_explicit(&q->done, x->serial << 32 | i, memory_order_release);
         if (!x->direct) wakeup_signal(&x->changed);
         if (x->direct)

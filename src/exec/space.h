@@ -24,6 +24,13 @@ struct space {
     bool can_time;       /* a lane keeps the marks of a whole step */
     f64 host_begin;      /* clock when the step began */
     bool waits, timed;   /* other lanes wait for marks; the device's clock is read (ranks measure their speed, traces) */
+    struct {
+        void *graph; /* the items before `end`, recorded; NULL = none */
+        u64 key;     /* client.constants when it was recorded */
+        u32 end;     /* 0 = nothing can be recorded */
+        i32 changes; /* of the key so far */
+        bool records;
+    } replay;
     i32 agent;           /* lane of transfers for messages; -1 = there are none */
 };
 
@@ -36,6 +43,10 @@ err space_bring(struct exec *x);
 
 void space_enter(struct exec *x, u32 queue); /* the thread of a queue works on its lane; until space_leave */
 void space_leave(const struct exec *x);
+/* Items of the queue that need not be given to the device one by one, since a recorded graph has them.  Where there is none,
+ * recording may begin here; it ends when so many items are done (space_recorded). */
+u32 space_replay(struct exec *x);
+void space_recorded(struct exec *x, u32 done);
 void space_wait(struct exec *x, const struct item *it);
 void space_start(struct exec *x, u32 queue, u32 item); /* the next thing given to the lane is this item */
 void space_item(struct exec *x, const struct item *it);

@@ -211,6 +211,29 @@ void gpu_launch(enum gpu_kernel k, struct gpu_size groups, struct gpu_size local
     note(here->driver->launch(here->dev, lane, k, groups, local, args, size));
 }
 
+/* ------------------------------------------------------------------ graphs -------------------------------------------------- */
+
+bool gpu_records(const struct gpu *g) { return g->driver->record != NULL; }
+
+void gpu_record(void) {
+    if (works()) note(here->driver->record(here->dev, lane));
+}
+
+void *gpu_recorded(void) {
+    void *graph = NULL;
+    if (works()) note(here->driver->recorded(here->dev, lane, &graph));
+    return graph;
+}
+
+void gpu_replay(void *graph) {
+    here->busy[lane] = true;
+    if (works() && graph) note(here->driver->replay(here->dev, lane, graph));
+}
+
+void gpu_drop(struct gpu *g, void *graph) {
+    if (graph && atomic_load(&g->failed) == 0) g->driver->drop(g->dev, graph);
+}
+
 /* ------------------------------------------------------------------ closing ------------------------------------------------- */
 
 /* False: the device hangs, and closing it would wait for ever.  Keeps the error of the thread. */

@@ -98,7 +98,9 @@ enum { WIDE = 2 * TILE, WIDE_GROUPS = 132 };
 static i64 tiles_of(const struct product_args *a, i32 tile) { return (i64)ceil_div(a->M, tile) * ceil_div(a->N, tile); }
 
 /* Wide tiles, four times as large, cover at most a quarter more than the others. */
-static bool fits_wide(const struct product_args *a) { return tiles_of(a, WIDE) * 16 <= tiles_of(a, TILE) * 5; }
+static bool fits_wide(const struct product_args *a) {
+    return !gpu_on_host() && tiles_of(a, WIDE) * 16 <= tiles_of(a, TILE) * 5;
+}
 
 static void tiled(enum gpu_kernel k, enum gpu_kernel wide, struct product_args a) {
     const bool is_wide = fits_wide(&a) && tiles_of(&a, WIDE) >= WIDE_GROUPS;
@@ -197,7 +199,7 @@ static void launch_cell(enum gpu_kernel of_lstm, enum cell_kind kind, i32 nb, i3
     const struct step_group *g = of_lstm == GPU_lstm_fwd ? fwd_group : bwd_group;
     const i32 each = GPU_lstm_fwd_32 - GPU_lstm_fwd;
     i32 size = 2;
-    while (size > 0 && ceil_div(nb, g->rows) * ceil_div(H, g->units) < STEP_GROUPS) size--, g++;
+    while (size > 0 && (gpu_on_host() || ceil_div(nb, g->rows) * ceil_div(H, g->units) < STEP_GROUPS)) size--, g++;
     launch(of_lstm + (enum gpu_kernel)((i32)kind + size * each), ceil_div(H, g->units), ceil_div(nb, g->rows), 1, a, sizeof *a);
 }
 

@@ -37,6 +37,7 @@ struct layer {
     const char *help; /* one line with the shape */
     bool team;        /* a team may run fwd and bwd split by units (part.n > 1); the layer synchronizes the members */
     bool steps;       /* calls of fwd on consecutive ranges of steps (bwd in reverse) give the bits of one call */
+    bool draws;       /* training draws random numbers by run->seed and run->step */
     bool table;       /* theta is a table with rows of round_up(F, LANES): a sample adds to at most T of them and records which */
     i32 nin;          /* number of inputs: in[0..nin) */
     i32 after;        /* > 0: if this input is given, rows are time slices and the layer's chain runs instead of fwd and bwd */

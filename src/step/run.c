@@ -181,6 +181,21 @@ static bool on_device(void *step, const struct task *t) {
     return vector || (op->layer->on_device && op->layer->on_device(op, s->net) && s->at->units[t->op] == PBUF_NONE);
 }
 
+static u64 mix(u64 h, u64 v) { return (h ^ v) * 0x100000001b3u; }
+
+/* Dropout draws by seed and step; what updates take is not part of a graph. */
+static u64 constants(void *step) {
+    const struct step *s = step;
+    u64 h = 0xcbf29ce484222325u, scale = 0;
+    memcpy(&scale, &s->run.loss_scale, sizeof s->run.loss_scale);
+    h = mix(mix(h, scale), s->pending);
+    for (i32 l = 0; l < s->net->nop; l++) {
+        if (s->run.train && s->net->op[l].layer->draws && s->net->op[l].spec.dropout > 0) return 0;
+        h = mix(h, s->skip[l]);
+    }
+    return h ? h : 1;
+}
+
 static void task_name(void *step, u32 task, char out[64]) {
     const struct step *s = step;
     plan_task_name(s->plan, s->net, task, out);
@@ -243,6 +258,7 @@ static err bind(struct step *s, struct pool *pool, struct comm *comm, const stru
                                  .waited = waited,
                                  .on_device = on_device,
                                  .heap = heap,
+                                 .constants = constants,
                                  .task_name = task_name,
                                  .buffer_name = buffer_name};
     TRY(exec_bind(&job, &s->exec));

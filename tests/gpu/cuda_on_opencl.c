@@ -92,7 +92,7 @@ struct launch {
 };
 struct CUgraph_st {
     int n;
-    struct launch launch[64];
+    struct launch launch[4096]; /* of a whole step */
 };
 struct CUgraphExec_st {
     struct CUgraph_st graph;

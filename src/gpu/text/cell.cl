@@ -226,8 +226,10 @@ INLINE void forward(GLOBAL float *m, struct cell_step_args a, ON_SHARED float4 *
     FORWARD(gru_fwd##suffix, rows, KIND_GRU)    \
     FORWARD(rnn_fwd##suffix, rows, KIND_RNN)
 FORWARDS(, 16)
+#ifndef HOST_DEVICE /* tiles for large devices: seconds to compile where kernels run on the host */
 FORWARDS(_32, 32)
 FORWARDS(_64, 64)
+#endif
 
 /* ------------------------------------------------------------------ backward ------------------------------------------------ */
 
@@ -424,5 +426,7 @@ INLINE void backward(GLOBAL float *m, struct cell_step_args a, ON_SHARED float4 
     BACKWARD(gru_bwd##suffix, rows, units, KIND_GRU)    \
     BACKWARD(rnn_bwd##suffix, rows, units, KIND_RNN)
 BACKWARDS(, 16, 16)
+#ifndef HOST_DEVICE
 BACKWARDS(_32, 32, 16)
 BACKWARDS(_64, 32, 32)
+#endif

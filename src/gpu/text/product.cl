@@ -276,7 +276,9 @@ INLINE void product_tn_of(GLOBAL float *m, struct product_args a, ON_SHARED floa
         product_tn_of(m, a, sa, sb, acc, size);                                                          \
     }
 PRODUCTS(, 1)
+#ifndef HOST_DEVICE /* tiles for large devices: seconds to compile where kernels run on the host */
 PRODUCTS(_128, 2)
+#endif
 
 /* A work item adds one value of C; W and N may have any size here. */
 KERNEL void product_tn_sum(GLOBAL float *m, struct product_args a) {

@@ -150,6 +150,7 @@ const struct layer layer_dropout = {
     .name = "dropout",
     .help = "y [T][B][F] = x with a share `rate` of its values dropped in training",
     .steps = true,
+    .draws = true,
     .nin = 1,
     .shape = shape,
     .saved = saved,
