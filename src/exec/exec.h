@@ -52,6 +52,7 @@ void *exec_twin(const struct exec *x, u32 buf); /* the second copy of a buffer w
 /* Brings what a step left in the memory of a device to the host: one buffer, to be read.  Nothing to do where memory is the
  * host's.  Lent buffers: exec_quiet. */
 err exec_look(struct exec *x, u32 buf);
+err exec_failed(const struct exec *x); /* the first failure of its device, or 0 */
 void *const *exec_mem(const struct exec *x);        /* [nbuf] of the step that is computed */
 void *const *exec_mem_summed(const struct exec *x); /* [nbuf] of the step that was summed last */
 u64 exec_serial(const struct exec *x);              /* steps since exec_bind */

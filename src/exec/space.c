@@ -236,6 +236,8 @@ err exec_look(struct exec *x, u32 buf) {
     return leave(was);
 }
 
+err exec_failed(const struct exec *x) { return x->space ? gpu_failed(x->space->gpu) : 0; }
+
 /* ------------------------------------------------------------------ items --------------------------------------------------- */
 
 void space_enter(struct exec *x, u32 queue) {

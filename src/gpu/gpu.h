@@ -109,8 +109,8 @@ void gpu_wait(i32 lane, i32 slot);   /* the thread's lane waits for the mark of 
  * that where its kernels run on the host) has failed: E831. */
 err gpu_sync(void);
 f64 gpu_between(i32 a, i32 b);       /* seconds between marks of the thread's lane; < 0 = not known */
-/* Graphs: what the lane is given between gpu_record and gpu_recorded is kept, not run; gpu_replay runs it, again and again, by one
- * call.  Kernels only: no transfers, marks and waits.  NULL: it failed. */
+/* Graphs: what the lane is given between gpu_record and gpu_recorded is kept, not run; gpu_replay runs it, again and again, by
+ * one call.  Kernels only: no transfers, marks and waits.  NULL: it failed. */
 bool gpu_records(const struct gpu *g); /* has its driver graphs? */
 void gpu_record(void);
 void *gpu_recorded(void);

@@ -407,13 +407,14 @@ struct exec *step_exec(const struct step *s) {
     return s->exec;
 }
 const f32 *step_buf(const struct step *s, i32 buf) {
-    if (s->at->act[buf] != PBUF_NONE && exec_look(s->exec, s->at->act[buf]) < 0) err_clear(); /* the next step reports it */
+    if (s->at->act[buf] != PBUF_NONE && exec_look(s->exec, s->at->act[buf]) < 0) err_clear(); /* step_failed and the next step report it */
     return s->buf[buf];
 }
 const f32 *step_grad(const struct step *s) {
     if (s->at->grad0 != PBUF_NONE && exec_look(s->exec, s->at->grad0) < 0) err_clear();
     return buffer(exec_mem_summed(s->exec), s->at->grad0);
 }
+err step_failed(const struct step *s) { return exec_failed(s->exec); }
 const struct plan_range *step_held(const struct step *s, i32 *n) {
     *n = s->nheld;
     return s->held;

@@ -60,8 +60,10 @@ void step_set_ahead(struct step *s, const struct step_ahead *a); /* replaces the
 /* Weights that a forward step uses from now on in place of those in its store, which holds this pointer then; borrowed. */
 void step_lend_weights(struct step *s, f32 *theta);
 
+/* A device may fail to give these: step_failed then says so, and what they hold is void. */
 const f32 *step_buf(const struct step *s, i32 buf); /* a buffer of the net after the step: [T][B][Fp] */
 const f32 *step_grad(const struct step *s);         /* [ntheta] merged gradient of the last training step */
+err step_failed(const struct step *s);              /* the first failure of the device, or 0 */
 /* The ranges of the weights that tasks of this rank use, in order: all of them, unless ranks run different layers.  Outside of
  * these the weights are those of the last step_settle.  Owned by the step. */
 const struct plan_range *step_held(const struct step *s, i32 *n);

@@ -1,7 +1,7 @@
 /* dialect.h - one kernel text for OpenCL C 1.2 and for CUDA (NVRTC).
  *
- * A KERNEL runs in groups of 256 x 1 x 1 work items, a KERNEL_OF(n) in groups of n x 1 x 1.  SHARED declares an array in the scope
- * of a kernel function; ON_SHARED qualifies a pointer to one. */
+ * A KERNEL runs in groups of 256 x 1 x 1 work items, a KERNEL_OF(n) in groups of n x 1 x 1.  SHARED declares an array in the
+ * scope of a kernel function; ON_SHARED qualifies a pointer to one. */
 #ifdef __OPENCL_VERSION__
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define KERNEL_OF(n) __kernel __attribute__((reqd_work_group_size(n, 1, 1)))

@@ -125,7 +125,7 @@ static err run(struct stream *st, i32 m, const f32 *theta, struct exec_result *r
         memcpy(state, step_buf(st->engine.forward, st->end[k]), sizeof(f32) * (size_t)n);
         state += n;
     }
-    return 0;
+    return step_failed(st->engine.forward);
 }
 
 err stream_loss(struct stream *st, const f32 *theta, const struct window_set *set, f64 *loss) {
@@ -155,6 +155,7 @@ static err members(struct stream *st) {
         struct exec_result r;
         TRY(run(st, m, f->theta[m], &r));
         const f32 *out = step_buf(st->engine.forward, st->net.op[st->net.nop - 1].spec.in[0]);
+        TRY(step_failed(st->engine.forward));
         i64 ld = round_up64(width, LANES);
         for (i64 i = 0; i < rows; i++)
             for (i64 k = 0; k < width; k++) st->corr[i * width + k] += share * out[i * ld + k];

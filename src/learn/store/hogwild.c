@@ -171,9 +171,10 @@ static bool take(struct hogwild *h, i64 *ticket) {
 }
 
 /* A push is the share 1 / W of a batch, so its step is that share of the learning rate (store/apply.c). */
-static void update(struct hogwild_worker *w, i64 step, i64 seen, const struct exec_result *r) {
+static err update(struct hogwild_worker *w, i64 step, i64 seen, const struct exec_result *r) {
     const struct train_job *j = w->h->job;
     struct shared_push p = {.grad = step_grad(w->exec), .mark = step_marks(w->exec), .hyper = j->hyper};
+    TRY(step_failed(w->exec));
     p.hyper.lr = (f32)(train_rate(j, w->h->state, step) / w->h->n);
     p.hyper.grad_scale = (f32)optim_clip(j->clip, r->norm);
     const i64 late = shared_update(w->h->shared, (i32)(w - w->h->worker), &p) - seen;
@@ -181,6 +182,7 @@ static void update(struct hogwild_worker *w, i64 step, i64 seen, const struct ex
     w->bin[lmax(0, lmin(STALE_BINS - 1, late))]++;
     w->loss += r->loss;
     w->updates++;
+    return 0;
 }
 
 static err one_ticket(struct hogwild_worker *w, i64 ticket) {
@@ -200,7 +202,7 @@ static err one_ticket(struct hogwild_worker *w, i64 ticket) {
                                 .hold = true};
     TRY(step_run(w->exec, &a, &r));
     if (r.finite)
-        update(w, ticket / h->n, seen, &r);
+        TRY(update(w, ticket / h->n, seen, &r));
     else
         w->refused++;
     w->seconds += clock_now() - t0;

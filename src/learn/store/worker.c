@@ -61,6 +61,7 @@ static err push_gradient(struct fit *t, struct store_run *r, const struct pstore
     struct exec_result out;
     TRY(one_step(t, r, k, r->base + k->round, &out));
     f32 *grad = (f32 *)(uintptr_t)step_grad(t->step.engine.exec);
+    TRY(step_failed(t->step.engine.exec));
     clip_own(t, r, grad, out.norm);
     return pstore_give(r->ps, k, &(struct pstore_push){.v = grad, .loss = out.loss, .refused = !out.finite});
 }
