@@ -152,10 +152,13 @@ static _Atomic u64 *hung_of(const struct gpu *g) {
 }
 static bool is_hung(const struct gpu *g) { return (atomic_load(hung_of(g)) >> g->index & 1) != 0; }
 
+/* Than ranks, which would else name the rank that waits for its device. */
+#define SOONER 0.8
+
 /* A device that hangs would hold a blocking call for ever. */
 static err wait_idle(void) {
     const struct gpu *g = here;
-    const f64 most = clock_deadline() * (g->card.is_host ? 10 : 1), end = clock_now() + most;
+    const f64 most = SOONER * clock_deadline() * (g->card.is_host ? 10 : 1), end = clock_now() + most;
     bool idle = false;
     TRY(g->driver->watch(g->dev, lane));
     for (struct backoff r = {0};; backoff_pause(&r)) {
@@ -167,7 +170,9 @@ static err wait_idle(void) {
         if (clock_now() > end) break;
     }
     atomic_fetch_or(hung_of(g), (u64)1 << g->index);
-    return FAIL_AT(E831, g->card.name, "stretto resume RUN --device cpu   (STRETTO_DEADLINE=SECONDS waits longer)",
+    return FAIL_AT(E831, g->card.name,
+                   "--device cpu   or   STRETTO_DEADLINE=SECONDS to wait longer   (a training: stretto resume RUN --device cpu "
+                   "--parallel auto)",
                    "the device has not finished its work after %.0f s", most);
 }
 

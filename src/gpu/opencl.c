@@ -201,7 +201,7 @@ static bool is_memory(cl_int status) {
 }
 
 static err refused(const struct opencl *d, const char *call, cl_int status) {
-    return FAIL_AT(E831, d->card->name, "stretto resume RUN --device cpu   (goes on from the last checkpoint)",
+    return FAIL_AT(E831, d->card->name, "--device cpu   (a training: stretto resume RUN --device cpu --parallel auto)",
                    "%s failed with OpenCL error %d", call, (int)status);
 }
 

@@ -407,7 +407,8 @@ struct exec *step_exec(const struct step *s) {
     return s->exec;
 }
 const f32 *step_buf(const struct step *s, i32 buf) {
-    if (s->at->act[buf] != PBUF_NONE && exec_look(s->exec, s->at->act[buf]) < 0) err_clear(); /* step_failed and the next step report it */
+    /* A failure is kept: step_failed and the next step report it. */
+    if (s->at->act[buf] != PBUF_NONE && exec_look(s->exec, s->at->act[buf]) < 0) err_clear();
     return s->buf[buf];
 }
 const f32 *step_grad(const struct step *s) {
