@@ -57,11 +57,14 @@ void lanes_starved(struct dev *v) {
 
 void lanes_done(struct dev *v, f64 cost, f64 now) {
     struct lane_search *s = &v->search;
-    if (v->lanes_most < 2 || !v->climbs || !v->measured || s->piece <= 0) return;
-    if (s->hold > 0) {
+    if (v->lanes_most < 2 || !v->climbs || !v->measured) return;
+    if (s->hold > 0) { /* also of a number that was given: it is tried against others after a while */
         if (--s->hold > 0) return;
         s->best_rate = 0;
+        if (s->step == 0) s->step = 1, s->best = v->lanes;
         window(v);
+    } else if (s->piece <= 0) {
+        return; /* no piece of the search was dealt yet */
     } else if (s->want == 0) {
         s->step = 1;
         s->best = v->lanes;

@@ -239,6 +239,19 @@ TEST(lanes_reach_the_best_fixed_number_within_64_pieces) {
     }
 }
 
+/* What an earlier stage has found holds for a while, and is then tried against other numbers. */
+TEST(given_lanes_are_searched_again) {
+    enum { MANY = 400 };
+    struct deal_part part[MANY];
+    for (i32 i = 0; i < MANY; i++) part[i] = (struct deal_part){1000000, 1};
+    const struct deal_device belief = {.rate = 1e6, .overhead_s = 1e-3, .bytes_per_s = 1e6, .lanes_most = 4, .lanes = 1};
+    const struct deal_truth truth = {.rate = 1e6, .overhead_s = 1e-3, .bytes_per_s = 1e6, .kernels = 1};
+    const struct deal_case c = {.n = 1, .belief = &belief, .truth = &truth, .work = {MANY, part, 1, 1, NULL}};
+    struct deal_result r;
+    T_OK(deal_simulate(&c, "auto", &r));
+    assert_in_range(r.first.lanes, 2, 4);
+}
+
 /* --- iterative work --- */
 
 static struct deal_result rounds_run(i32 rounds, f64 slow_by) {
@@ -294,5 +307,6 @@ T_MAIN(cmocka_unit_test(policies_reproduce_the_table_of_the_design_note),
        cmocka_unit_test(guided_trusts_no_belief), cmocka_unit_test(auto_gives_slow_devices_what_they_can_end),
        cmocka_unit_test(makespan_of_equal_devices_keeps_grahams_bound),
        cmocka_unit_test(lanes_reach_the_best_fixed_number_within_64_pieces),
+       cmocka_unit_test(given_lanes_are_searched_again),
        cmocka_unit_test(iterative_work_stays_and_moves_only_the_excess),
        cmocka_unit_test(table_of_a_machine_names_policies_and_refuses_too_many_devices))
