@@ -13,7 +13,8 @@ static err counts(struct pstore *s) {
     if (servers >= ranks)
         return FAIL_AT(E106, "--servers", "--servers 0   (a shard on every rank)",
                        "%d of %d ranks only serve: no rank is left to compute", servers, ranks);
-    l->nserver = servers ? servers : ranks;
+    /* A shard has a block at least: a server of nothing would get no push, and never tell its norm. */
+    l->nserver = (i32)lmin(servers ? servers : ranks, layout_blocks(s));
     l->worker0 = servers;
     l->nworker = ranks - servers;
     return 0;

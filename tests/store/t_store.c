@@ -13,7 +13,7 @@ static void all_done(const struct setting *set, const struct worker *w) {
 }
 
 /* The same rounds by one process: gradients added along the tree, one update of the whole vector. */
-static void serial(i32 parts, i32 rounds, const char *optim, f64 lr, f64 clip, f32 *theta) {
+static void serial(i32 parts, i32 rounds, i64 block, const char *optim, f64 lr, f64 clip, f32 *theta) {
     static f32 part[WORKERS_MOST][VECTOR], state[2][VECTOR];
     const struct kern *k = kern_get(KERN_REF);
     memset(state, 0, sizeof state);
@@ -24,7 +24,7 @@ static void serial(i32 parts, i32 rounds, const char *optim, f64 lr, f64 clip, f
             for (i64 i = 0; i < VECTOR; i++) part[p][i] = (theta[i] - target_of(p, i)) / (f32)parts;
         for (i32 apart = 1; apart < parts; apart *= 2)
             for (i32 p = 0; p + apart < parts; p += 2 * apart) k->add(VECTOR, part[p], part[p + apart]);
-        for (i64 at = 0; at < VECTOR; at += BLOCK) sum += k->sumsq(lmin(BLOCK, VECTOR - at), part[0] + at);
+        for (i64 at = 0; at < VECTOR; at += block) sum += k->sumsq(lmin(block, VECTOR - at), part[0] + at);
         struct optim_hyper h = {.lr = (f32)lr, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .step = q + 1};
         h.grad_scale = (f32)optim_clip(clip, sqrt(sum));
         optim_find(optim)->update(&h, VECTOR, theta, part[0], state[0], state[1]);
@@ -35,7 +35,7 @@ static void bits_of_serial(const struct setting *set) {
     static f32 want[VECTOR];
     struct worker *w = workers_run(set);
     all_done(set, w);
-    serial(set->ranks - set->servers, set->legs * set->rounds, set->optim, set->lr, set->clip, want);
+    serial(set->ranks - set->servers, set->legs * set->rounds, set->block ? set->block : BLOCK, set->optim, set->lr, set->clip, want);
     assert_memory_equal(w[0].theta, want, sizeof want);
     assert_int_equal(w[0].leg.end, set->legs * set->rounds);
     workers_free(set, w);
@@ -53,6 +53,32 @@ TEST(synchronous_rounds_have_the_bits_of_one_process) {
                                              .lr = 0.1,
                                              .clip = ranks % 2 ? 3 : 0,
                                              .slow = ranks == 3 ? 1 : -1});
+}
+
+/* A small network: fewer blocks than ranks that could serve one. */
+TEST(more_ranks_than_blocks) {
+    static const char *const store[] = {"sync", "ssp:2", "asp", "local:3", "dcasgd"};
+    for (i64 block = VECTOR / 2; block <= VECTOR; block *= 2)
+        for (i32 servers = 0; servers <= 3; servers += 3)
+            for (size_t i = 0; i < COUNT(store); i++) {
+                const struct setting set = {.ranks = 5,
+                                            .servers = servers,
+                                            .block = block,
+                                            .store = store[i],
+                                            .optim = "sgd",
+                                            .legs = 2,
+                                            .rounds = 9,
+                                            .lr = i == 3 ? 1 : 0.2,
+                                            .clip = i == 0 ? 3 : 0,
+                                            .slow = -1};
+                if (i == 0) {
+                    bits_of_serial(&set);
+                    continue;
+                }
+                struct worker *w = workers_run(&set);
+                all_done(&set, w);
+                workers_free(&set, w);
+            }
 }
 
 TEST(every_policy_reaches_the_minimum) {
@@ -226,7 +252,8 @@ TEST(texts_of_policies_are_checked) {
     for (size_t i = 0; i < COUNT(bad); i++) T_FAILS(store_policy_parse(bad[i], &c), E103);
 }
 
-T_MAIN(cmocka_unit_test(synchronous_rounds_have_the_bits_of_one_process), cmocka_unit_test(every_policy_reaches_the_minimum),
+T_MAIN(cmocka_unit_test(synchronous_rounds_have_the_bits_of_one_process), cmocka_unit_test(more_ranks_than_blocks),
+       cmocka_unit_test(every_policy_reaches_the_minimum),
        cmocka_unit_test(tickets_go_to_whoever_is_free), cmocka_unit_test(staleness_is_bounded),
        cmocka_unit_test(a_replay_has_equal_bits), cmocka_unit_test(a_push_that_is_not_finite_is_refused_and_named),
        cmocka_unit_test(a_stop_ends_the_leg_between_rounds),

@@ -21,6 +21,7 @@ enum { WORKERS_MOST = 6, VECTOR = 5000, BLOCK = 512 };
 
 struct setting {
     i32 ranks, servers;
+    i64 block; /* floats; 0 = BLOCK */
     const char *store, *codec, *optim;
     i32 legs, rounds; /* of a leg */
     f64 lr, clip;
@@ -93,7 +94,7 @@ static err live(struct worker *w) {
                              .servers = w->set->servers,
                              .n = VECTOR,
                              .theta = w->theta,
-                             .block = BLOCK,
+                             .block = w->set->block ? w->set->block : BLOCK,
                              .border = w->set->border,
                              .nborder = w->set->nborder,
                              .kern = kern_get(KERN_REF),
