@@ -69,5 +69,5 @@ err exec_quiet(struct exec *x) {
         comm_begin(x->comm, quiet_job, x);
         TRY(comm_end(x->comm));
     }
-    return space_bring(x);
+    return exec_bring(x);
 }

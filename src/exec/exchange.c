@@ -376,7 +376,7 @@ static err ask_for(struct exec *x, enum message_when when) {
 }
 
 err exec_gather(struct exec *x) {
-    TRY(space_bring(x));
+    TRY(exec_bring(x));
     return ask_for(x, MESSAGE_GATHER);
 }
 

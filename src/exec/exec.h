@@ -52,6 +52,11 @@ void *exec_twin(const struct exec *x, u32 buf); /* the second copy of a buffer w
 /* Brings what a step left in the memory of a device to the host: one buffer, to be read.  Nothing to do where memory is the
  * host's.  Lent buffers: exec_quiet. */
 err exec_look(struct exec *x, u32 buf);
+/* Copies lent buffers that a step has written back from the memory of a device.  The host may then change them: the next step
+ * takes the host's copy.  exec_quiet, exec_settle and exec_gather do it too; this one sends no messages. */
+err exec_bring(struct exec *x);
+/* After a step that changed no lent buffer, or where its changes are not wanted: the host's copies are the current ones. */
+void exec_host_wrote(struct exec *x);
 err exec_failed(const struct exec *x); /* the first failure of its device, or 0 */
 void *const *exec_mem(const struct exec *x);        /* [nbuf] of the step that is computed */
 void *const *exec_mem_summed(const struct exec *x); /* [nbuf] of the step that was summed last */

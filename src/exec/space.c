@@ -216,7 +216,12 @@ err space_end(struct exec *x) {
     return 0;
 }
 
-err space_bring(struct exec *x) {
+void exec_host_wrote(struct exec *x) {
+    for (u32 i = 0; x->space && i < x->plan->nbuf; i++)
+        x->space->fresh[i] = x->space->fresh[i] || x->plan->buf[i].lent;
+}
+
+err exec_bring(struct exec *x) {
     struct space *s = x->space;
     if (!s) return 0;
     const struct gpu_place was = gpu_enter(s->gpu, 0);
@@ -247,7 +252,7 @@ void space_leave(const struct exec *x) {
     if (x->space) gpu_enter(NULL, 0);
 }
 
-/* A graph pays if it is replayed: none is made for the first step, and none any more after some changes. */
+/* Recording costs about a step: from step 2 on, and not any more when the constants have changed some times. */
 enum { CHANGES_MOST = 3 };
 
 u32 space_replay(struct exec *x) {

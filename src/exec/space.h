@@ -1,11 +1,11 @@
 /* space.h - memory of a device that is not that of the host: private to src/exec.
  *
- *     host  mem[buf]  <--space_get--  heap of the device, space->mem[buf]       the device has the truth during a step
- *                     --space_put-->
+ *     host  mem[buf]  <--gpu_get--  heap of the device, space->mem[buf]     during a step the copy in the heap is current
+ *                     --gpu_put-->
  *
  * Tasks that the client lets run on the device work on the heap.  A task that runs on the host gets what it reads, and what it
  * writes is put back behind it; so are messages.  Buffers that only tasks of one side use are never copied.  Between steps the
- * host has lent buffers (inputs, weights, state) after space_bring; the next step takes them again. */
+ * host has lent buffers (inputs, weights, state) after exec_bring; the next step takes them again. */
 #ifndef STRETTO_EXEC_SPACE_H
 #define STRETTO_EXEC_SPACE_H
 
@@ -38,8 +38,6 @@ err space_bind(struct exec *x, const struct plan_range *used);
 void space_free(struct exec *x);
 err space_begin(struct exec *x); /* of a step: takes what the host has changed */
 err space_end(struct exec *x);   /* waits for all lanes; buffers that the host sees are brought */
-/* The lent buffers that tasks write are then the host's, which may change them before the next step. */
-err space_bring(struct exec *x);
 
 void space_enter(struct exec *x, u32 queue); /* the thread of a queue works on its lane; until space_leave */
 void space_leave(const struct exec *x);

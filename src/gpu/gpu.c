@@ -152,7 +152,7 @@ static _Atomic u64 *hung_of(const struct gpu *g) {
 }
 static bool is_hung(const struct gpu *g) { return (atomic_load(hung_of(g)) >> g->index & 1) != 0; }
 
-/* Than ranks, which would else name the rank that waits for its device. */
+/* A device fails before a rank that waits for a message does (STRETTO_DEADLINE): else the error would blame that rank. */
 #define SOONER 0.8
 
 /* A device that hangs would hold a blocking call for ever. */

@@ -159,9 +159,23 @@ class Bits(Devices):
         deep = ["--layers", "2"]
         one = self.train("one", "opencl:0", *deep)
         self.same_model(one, self.train("m", "opencl:0,opencl:1", *deep, "--parallel", "pipeline:2"), "pipeline:2")
-        self.train("asp", "opencl:0,opencl:1", "--store", "asp")
-        self.close("asp.model", "asp.model", "--store asp")  # finite
+        self.stores()
         self.same_model(self.train("one", "opencl:0"), self.train("m", "opencl:0,opencl:1", "--heal"), "--heal")
+
+    def stores(self):
+        """The weights are the host's between two steps: the store writes them."""
+        two = "opencl:0,opencl:1"
+        for store in ("ssp:0", "sync --servers 1", "local:2"):
+            words = ["--members", "1", "--store", *store.split()]
+            devices = two + ",cpu" if "--servers" in words else two
+            ranks = ["--ranks", "3" if "--servers" in words else "2"]
+            self.train("cpu", "cpu", *words, *ranks)
+            self.close("cpu.model", self.train("m", devices, *words), "--store " + store, 1e-3)
+        for store in ("asp", "hogwild"):
+            words = ["--store", store, "--members", "1"]
+            self.train("cpu", "cpu", *words, *(["--ranks", "2"] if store == "asp" else []))
+            self.train("m", two if store == "asp" else "opencl:0", *words)
+            self.close("cpu.model", "m.model", "--store " + store, 0.5)  # 20 steps of Adam move a weight by more
 
     def test_trace(self):
         self.train("m", "opencl:0*2", "--trace", self.path("t.json"))

@@ -35,7 +35,8 @@ static void bits_of_serial(const struct setting *set) {
     static f32 want[VECTOR];
     struct worker *w = workers_run(set);
     all_done(set, w);
-    serial(set->ranks - set->servers, set->legs * set->rounds, set->block ? set->block : BLOCK, set->optim, set->lr, set->clip, want);
+    const i64 block = set->block ? set->block : BLOCK;
+    serial(set->ranks - set->servers, set->legs * set->rounds, block, set->optim, set->lr, set->clip, want);
     assert_memory_equal(w[0].theta, want, sizeof want);
     assert_int_equal(w[0].leg.end, set->legs * set->rounds);
     workers_free(set, w);

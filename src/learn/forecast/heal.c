@@ -97,6 +97,7 @@ static void set_progress(struct fit *t, const struct progress *s) {
 
 /* Plans and binds again for the new group; keeps the weights and the optimizer state. */
 static err prepare_again(struct fit *t) {
+    if (t->step.engine.exec) TRY(exec_bring(step_exec(t->step.engine.exec))); /* from a device, before its memory is freed */
     struct store kept = t->step.engine.store;
     t->step.engine.store = (struct store){0};
     training_drop(t);
