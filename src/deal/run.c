@@ -239,7 +239,11 @@ err deal_run(struct dealer *d, const struct deal_job *job, struct deal_ran *out)
     struct run *r;
     const f64 begin_s = clock_now();
     *out = (struct deal_ran){0};
-    TRY(run_new(d, job, &r));
+    const err made = run_new(d, job, &r);
+    if (made < 0) {
+        if (job->ended) job->ended(job->self);
+        return made;
+    }
     pthread_mutex_lock(&r->lock);
     start(r);
     while (r->active > 0) {

@@ -2,14 +2,16 @@
  *
  *     windows  0 ............................................. n      in rounds of ROUND
  *     dealer   | opencl:0 | cpu | opencl:0 | opencl:1 | cpu | ..      who is idle takes the next piece (deal/run.h)
- *     lane     its own engine on its device; what it computed counts when the dealer accepts it
+ *     lane     its own engine on its device, and its own buffers (`made`); accept() copies a finished piece to `all`
  *     rows     go to the caller in order, round by round
  *
- * A lane that is left behind in a device that hangs may still write to its own buffers: all of it stays until the last one is
- * back. */
+ * A lane that is left behind in a slow device ends after its batch; the end waits for it.  One that does not come back within
+ * STRETTO_DEADLINE keeps the buffers of all lanes alive. */
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/backoff.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "deal/run.h"
@@ -34,17 +36,21 @@ struct lane {
     struct runner runner;
     struct pool *pool;
     struct results made;
-    bool bound, lost; /* lost: its device failed, or could not be opened; the others do its work */
+    bool bound;
+    i64 first;         /* window of its round */
+    _Atomic bool lost; /* its device failed, was too slow, or could not be opened; the others do its work */
 };
 
 struct spread {
-    const struct window_set *set;
+    struct window_set set;
+    const struct events *events;
     i32 horizon, wide, n; /* wide: floats of a correction; n: devices */
     i64 first;            /* window of the round */
     struct lane *lane;    /* [n] */
     struct results all;
     struct row_out out;
     struct arena arena;
+    _Atomic bool over;
     _Atomic i32 users; /* the caller, and a run that has not ended */
 };
 
@@ -81,6 +87,11 @@ static err lane_new(struct spread *s, const struct forecaster *f, const struct s
     return results_new(s, &l->made);
 }
 
+static void tell(const struct spread *s, const char *device, const char *why) {
+    event_note(s->events, EVENT_WARNING, "forecasts go on without %s: %s", device, why);
+    err_clear();
+}
+
 /* A device that refuses memory or fails is left out, if another one opens. */
 static err lanes_new(struct spread *s, const struct forecaster *f, const struct series *series, const struct resources *use,
                      i32 rows) {
@@ -88,10 +99,10 @@ static err lanes_new(struct spread *s, const struct forecaster *f, const struct 
     err e = 0;
     for (i32 d = 0; d < s->n; d++) {
         e = lane_new(s, f, series, use, d, rows);
-        s->lane[d].lost = e < 0;
+        atomic_store(&s->lane[d].lost, e < 0);
         left += e >= 0;
         if (e < 0 && e != -E601 && e != -E831) return e;
-        if (e < 0 && (d + 1 < s->n || left > 0)) err_clear();
+        if (e < 0 && (d + 1 < s->n || left > 0)) tell(s, err_last()->where, err_last()->text);
     }
     return left > 0 ? 0 : e;
 }
@@ -117,7 +128,9 @@ static err piece(void *self, i32 device, i32 lane, const struct deal_piece *p) {
     (void)lane; /* one for each device */
     for (i64 at = p->lo; at < p->hi;) {
         i32 rows;
-        TRY(runner_rows(&l->runner, s->set, s->first + at, &rows));
+        if (atomic_load(&s->over) || atomic_load(&l->lost)) return -E831; /* nobody waits for it any more */
+        const err e = runner_rows(&l->runner, &s->set, l->first + at, &rows);
+        if (e < 0) return e == -E601 ? -E831 : e; /* its memory is there: a smaller piece would fail as well */
         for (i32 b = 0; b < rows && at < p->hi; b++, at++) keep(s, l, at, b);
     }
     return 0;
@@ -147,7 +160,7 @@ static err emit(struct spread *s, i64 n, forecast_row_fn *fn, void *self) {
 static i32 batch_of(const struct spread *s) {
     i32 rows = 1;
     for (i32 d = 0; d < s->n; d++)
-        if (!s->lane[d].lost) rows = imax(rows, s->lane[d].runner.batch.B);
+        if (!atomic_load(&s->lane[d].lost)) rows = imax(rows, s->lane[d].runner.batch.B);
     return rows;
 }
 
@@ -159,15 +172,18 @@ static err round_of(struct spread *s, struct deal_device *device, i64 n) {
     struct dealer *d;
     struct deal_ran ran;
     TRY(deal_new(device, s->n, &work, "auto", &d));
-    for (i32 i = 0; i < s->n; i++)
-        if (s->lane[i].lost) deal_lost(d, i);
+    for (i32 i = 0; i < s->n; i++) {
+        if (atomic_load(&s->lane[i].lost)) deal_lost(d, i);
+        else s->lane[i].first = s->first;
+    }
     atomic_fetch_add(&s->users, 1);
     const err e = deal_run(d, &job, &ran);
     for (i32 i = 0; i < s->n; i++) {
         struct deal_report r;
         deal_report(d, i, &r);
         device[i] = r.as;
-        s->lane[i].lost = s->lane[i].lost || r.status == DEAL_LOST; /* a thread may still be in it */
+        if (r.status != DEAL_LOST || atomic_exchange(&s->lane[i].lost, true)) continue;
+        if (e >= 0) tell(s, s->lane[i].runner.engine.forward_plan->place[0].name, "it failed, or took 20 times what it should");
     }
     deal_free(d);
     return e;
@@ -175,7 +191,7 @@ static err round_of(struct spread *s, struct deal_device *device, i64 n) {
 
 static err run(struct spread *s, const struct forecaster *f, const struct series *series, const struct resources *use,
                forecast_row_fn *fn, void *self) {
-    const i64 n = window_origins(s->set) * series->ntarget;
+    const i64 n = window_origins(&s->set) * series->ntarget;
     struct deal_device *device;
     s->horizon = f->spec.horizon;
     s->wide = head_outputs(&f->spec) * f->spec.horizon;
@@ -193,13 +209,22 @@ static err run(struct spread *s, const struct forecaster *f, const struct series
     return 0;
 }
 
+/* They read the forecaster and the series, which are the caller's. */
+static void wait_for_lanes(const struct spread *s) {
+    const f64 end = clock_now() + clock_deadline();
+    for (struct backoff b = {0}; atomic_load(&s->users) > 1 && clock_now() < end;) backoff_pause(&b);
+}
+
 err spread_windows(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
                    forecast_row_fn *fn, void *self) {
     struct spread *all;
     NEW(all, 1);
-    all->set = set;
+    all->set = *set;
+    all->events = use->events;
     atomic_store(&all->users, 1);
     const err e = run(all, f, s, use, fn, self);
+    atomic_store(&all->over, true);
+    wait_for_lanes(all);
     drop(all);
     return e;
 }
