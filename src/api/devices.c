@@ -102,7 +102,7 @@ static err add_entry(struct device_wishes *w, const char *at, const char *end, c
         return 0;
     }
     const struct gpu_driver *d = gpu_driver_find(name);
-    if (!d) return bad(word, (int)(end - word), "known are auto, cpu, all, opencl:N and cuda:N");
+    if (!d) return bad(word, (int)(end - word), "known are cpu, all, opencl:N and cuda:N; auto stands alone");
     return add_named(w, d, index, lanes, host);
 }
 

@@ -173,7 +173,7 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
     if (r->machine) r->job.use.machine = r->machine;
     comm_set_hint(comm[k], last_record, (void *)(uintptr_t)job->run_dir);
     comm_set_record_folder(comm[k], job->run_dir);
-    rank_cores_of_thread(k, comm_size(comm[k]), job->use.machine->ndevice, &r->cores);
+    if (!apart) rank_cores_of_thread(k, comm_size(comm[k]), job->use.machine->ndevice, &r->cores);
     if (k == 0) {
         if (job->use.events) r->events = *job->use.events;
         events_add(&r->events, comm_sink(comm[k]));
@@ -220,6 +220,7 @@ static err threads_fit(i32 size, const struct learner *learner, const struct lea
 static void note_crowd(const struct stretto_trainer *t, i32 size) {
     const struct run_context *w = &t->ctx;
     const i32 here = w->comm ? neighbours(w) : size, cores = w->machine->ncore, threads = here * w->machine->ndevice;
+    if (w->devices.n > 1) return; /* ranks of other devices need little of a core */
     if (here < 2 || threads <= cores || (w->comm && cores < (i32)sysconf(_SC_NPROCESSORS_ONLN))) return;
     event_note(&t->events, EVENT_WARNING, "%d ranks with %d threads in all share %d core%s: a step takes up to %.1f times as "
                "long as with a core for each (--ranks %d is enough here)", here, threads, cores, cores == 1 ? "" : "s",
@@ -252,9 +253,13 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     struct learn_job mine = *job;
     if (size == 1) return learner_fit(learner, job, out);
     if (learner->ranks) TRY(learner->ranks(job, size));
-    event_note(&t->events, EVENT_NOTE, "%d ranks (%s) of %d thread%s", size,
-               t->ctx.comm ? comm_transport(t->ctx.comm) : "threads", t->ctx.machine->ndevice,
-               t->ctx.machine->ndevice > 1 ? "s" : "");
+    if (t->ctx.devices.n > 1)
+        event_note(&t->events, EVENT_NOTE, "%d ranks (%s), one for each of the devices %s", size,
+                   t->ctx.comm ? comm_transport(t->ctx.comm) : "threads", t->o.device);
+    else
+        event_note(&t->events, EVENT_NOTE, "%d ranks (%s) of %d thread%s", size,
+                   t->ctx.comm ? comm_transport(t->ctx.comm) : "threads", t->ctx.machine->ndevice,
+                   t->ctx.machine->ndevice > 1 ? "s" : "");
     note_crowd(t, size);
     note_shares(t);
     if (t->ctx.no_heal[0]) event_note(&t->events, EVENT_NOTE, "--heal has no effect: %s", t->ctx.no_heal);

@@ -228,8 +228,13 @@ static err open_device(i32 index, i32 lanes, i64 bytes, void **dev) {
     NEW(d, 1);
     d->number = 1 + atomic_fetch_add(&openings, 1);
     const err e = open_all(d, index, lanes, bytes);
-    if (e < 0) close_device(d);
-    else *dev = d;
+    if (e < 0) {
+        const struct err_record why = *err_last();
+        close_device(d);
+        err_put(&why);
+    } else {
+        *dev = d;
+    }
     return e;
 }
 
