@@ -28,7 +28,7 @@ struct lane {
 
 struct device {
     struct cuda api;
-    char name[GPU_NAME];
+    char name[GPU_NAME], at[GPU_NAME + 24]; /* as in struct gpu_card */
     u64 number; /* of this opening in the process, from 1 */
     int index, handle, cc;
     struct CUctx_st *context;
@@ -52,7 +52,7 @@ static _Thread_local u64 current; /* number of the device that this thread has c
 #define CU(d, call, ...)                                                                                                         \
     do {                                                                                                                         \
         const int status_ = (d)->api.call(__VA_ARGS__);                                                                          \
-        if (status_ != CUDA_SUCCESS) return cuda_refused(&(d)->api, (d)->name, #call, status_);                                  \
+        if (status_ != CUDA_SUCCESS) return cuda_refused(&(d)->api, (d)->at, #call, status_);                                    \
     } while (0)
 
 /* Makes the device's context that of the thread.  Other libraries of the process may have changed it meanwhile. */
@@ -79,6 +79,7 @@ static bool describe(const struct cuda *c, int index, struct gpu_card *out) {
     if (c->cuDeviceGetName(out->name, sizeof out->name, handle) != CUDA_SUCCESS) return false;
     if (c->cuDeviceTotalMem_v2(&bytes, handle) != CUDA_SUCCESS) return false;
     out->name[sizeof out->name - 1] = '\0';
+    snprintf(out->at, sizeof out->at, "cuda:%d (%s)", index, out->name);
     snprintf(out->platform, sizeof out->platform, "CUDA %d.%d", c->version / 1000, c->version % 1000 / 10);
     out->memory = out->largest = (i64)bytes;
     out->units = attribute(c, handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
@@ -124,25 +125,25 @@ static int load_cached(struct device *d, const char *key) {
 static err compile(struct device *d, const struct cuda_target *t, const char *key) {
     void *program;
     size_t size;
-    TRY(cuda_compile(&d->api, t, d->name, &program, &size));
+    TRY(cuda_compile(&d->api, t, d->at, &program, &size));
     const int status = d->api.cuModuleLoadData(&d->module, program);
     if (status == CUDA_SUCCESS) gpu_program_save(key, program, size);
     else d->module = NULL;
     mem_free(program);
-    return status == CUDA_SUCCESS ? 0 : cuda_refused(&d->api, d->name, "cuModuleLoadData", status);
+    return status == CUDA_SUCCESS ? 0 : cuda_refused(&d->api, d->at, "cuModuleLoadData", status);
 }
 
 static err load(struct device *d) {
     struct cuda_target t;
     char key[512];
-    TRY(cuda_target(&d->api, d->cc, d->name, &t));
+    TRY(cuda_target(&d->api, d->cc, d->at, &t));
     snprintf(key, sizeof key, "cuda %s sm_%d driver %d nvrtc %d.%d %s %s", d->name, d->cc, d->api.version, d->api.major,
              d->api.minor, t.option, cuda_options());
     if (load_cached(d, key) != CUDA_SUCCESS) TRY(compile(d, &t, key));
     for (i32 k = 0; k < GPU_NKERNEL; k++) {
         int status = d->api.cuModuleGetFunction(&d->kernel[k], d->module, kernel_name[k]);
         if (status == CUDA_SUCCESS && d->api.cuFuncLoad) status = d->api.cuFuncLoad(d->kernel[k]); /* not in the first step */
-        if (status != CUDA_SUCCESS) return cuda_refused(&d->api, d->name, kernel_name[k], status);
+        if (status != CUDA_SUCCESS) return cuda_refused(&d->api, d->at, kernel_name[k], status);
     }
     return 0;
 }
@@ -192,11 +193,11 @@ static err open_heap(struct device *d, i64 bytes) {
         size_t left = 0, total = 0;
         d->heap = 0;
         d->api.cuMemGetInfo_v2(&left, &total);
-        return FAIL_AT(E601, d->name, "a smaller --batch   or   end other programs on the device (nvidia-smi lists them)",
+        return FAIL_AT(E601, d->at, "a smaller --batch   or   end other programs on the device (nvidia-smi lists them)",
                        "the device refuses %lld MiB of memory: %zu of its %zu MiB are free", (long long)(bytes >> 20), left >> 20,
                        total >> 20);
     }
-    if (status != CUDA_SUCCESS) return cuda_refused(&d->api, d->name, "cuMemAlloc", status);
+    if (status != CUDA_SUCCESS) return cuda_refused(&d->api, d->at, "cuMemAlloc", status);
     CU(d, cuMemsetD8Async, d->heap, 0, (size_t)bytes, stream);
     CU(d, cuStreamSynchronize, stream);
     return 0;
@@ -204,14 +205,17 @@ static err open_heap(struct device *d, i64 bytes) {
 
 static err find_device(struct device *d, i32 index) {
     struct gpu_card card;
-    snprintf(d->name, sizeof d->name, "cuda:%d", index);
+    snprintf(d->at, sizeof d->at, "cuda:%d", index);
     CU(d, cuDeviceGet, &d->handle, index);
-    if (describe(&d->api, index, &card)) memcpy(d->name, card.name, sizeof d->name);
+    if (describe(&d->api, index, &card)) {
+        memcpy(d->name, card.name, sizeof d->name);
+        memcpy(d->at, card.at, sizeof d->at);
+    }
     d->cc = 10 * attribute(&d->api, d->handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
             attribute(&d->api, d->handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     const int status = d->api.cuDevicePrimaryCtxRetain(&d->context, d->handle);
     if (status != CUDA_SUCCESS) d->context = NULL;
-    return status == CUDA_SUCCESS ? use(d) : cuda_refused(&d->api, d->name, "cuDevicePrimaryCtxRetain", status);
+    return status == CUDA_SUCCESS ? use(d) : cuda_refused(&d->api, d->at, "cuDevicePrimaryCtxRetain", status);
 }
 
 static err open_all(struct device *d, i32 index, i32 lanes, i64 bytes) {
@@ -309,7 +313,7 @@ static err to_host(const struct device *d, const struct lane *l, const struct gp
 
 static err ready(const struct device *d, const struct lane *l, const struct gpu_rows *r) {
     if (r->bytes < 0 || r->n < 0 || r->at < 0) return FAIL(E1, "transfer of %lld rows", (long long)r->n);
-    if (l->recording) return FAIL(E1, "a transfer inside a graph of %s: a graph holds kernels only", d->name);
+    if (l->recording) return FAIL(E1, "a transfer inside a graph of %s: a graph holds kernels only", d->at);
     return use(d);
 }
 
@@ -349,7 +353,7 @@ static err launch_refused(const struct device *d, enum gpu_kernel k, struct gpu_
     char call[160];
     snprintf(call, sizeof call, "cuLaunchKernel %s, %d x %d x %d groups of %d x %d x %d", kernel_name[k], g.x, g.y, g.z, l.x, l.y,
              l.z);
-    return cuda_refused(&d->api, d->name, call, status);
+    return cuda_refused(&d->api, d->at, call, status);
 }
 
 static err launch(void *dev, i32 lane, enum gpu_kernel k, struct gpu_size groups, struct gpu_size local, const void *args,
@@ -395,7 +399,7 @@ static err is_done(void *dev, i32 lane, bool *is_idle) {
     const int status = d->api.cuStreamQuery(d->lane[lane].stream);
     *is_idle = status == CUDA_SUCCESS;
     if (*is_idle || status == CUDA_ERROR_NOT_READY) return 0;
-    return cuda_refused(&d->api, d->name, "cuStreamQuery", status);
+    return cuda_refused(&d->api, d->at, "cuStreamQuery", status);
 }
 
 static err sync_lane(void *dev, i32 lane) {
@@ -421,7 +425,7 @@ static err free_memory(i32 index, i64 *bytes) {
     err e = cuda_open(&d->api);
     if (e == 0) e = find_device(d, index);
     const int status = e == 0 ? d->api.cuMemGetInfo_v2(&left, &total) : CUDA_SUCCESS;
-    if (status != CUDA_SUCCESS) e = cuda_refused(&d->api, d->name, "cuMemGetInfo", status);
+    if (status != CUDA_SUCCESS) e = cuda_refused(&d->api, d->at, "cuMemGetInfo", status);
     *bytes = (i64)left;
     close_device(d);
     return e;
@@ -448,7 +452,7 @@ static err recorded(void *dev, i32 lane, void **graph) {
     CU(d, cuStreamEndCapture, d->lane[lane].stream, &g);
     const int status = d->api.cuGraphInstantiateWithFlags(&made, g, 0);
     d->api.cuGraphDestroy(g);
-    if (status != CUDA_SUCCESS) return cuda_refused(&d->api, d->name, "cuGraphInstantiate", status);
+    if (status != CUDA_SUCCESS) return cuda_refused(&d->api, d->at, "cuGraphInstantiate", status);
     *graph = made;
     return 0;
 }

@@ -81,7 +81,7 @@ static err open_on(struct gpu *g, i32 index, i32 lanes, i64 bytes) {
     enum { PAGE = 4096 };
     TRY(find_card(g->driver, index, &g->card));
     if (!g->card.f64)
-        return FAIL_AT(E831, g->card.name, "--device cpu", "the device does not compute in double precision, which losses need");
+        return FAIL_AT(E831, g->card.at, "--device cpu", "the device does not compute in double precision, which losses need");
     g->lanes = imin(GPU_LANES, imax(1, lanes));
     g->bytes = round_up64(lmax(1, bytes), PAGE);
     g->reserved = g->bytes + (i64)g->lanes * GPU_SCRATCH;
@@ -170,7 +170,7 @@ static err wait_idle(void) {
         if (clock_now() > end) break;
     }
     atomic_fetch_or(hung_of(g), (u64)1 << g->index);
-    return FAIL_AT(E831, g->card.name,
+    return FAIL_AT(E831, g->card.at,
                    "--device cpu   or   STRETTO_DEADLINE=SECONDS to wait longer   (a training: stretto resume RUN --device cpu "
                    "--parallel auto)",
                    "the device has not finished its work after %.0f s", most);

@@ -20,6 +20,7 @@ enum { GPU_CARDS = 64, GPU_LANES = 16, GPU_NAME = 96, GPU_WHY = 200 };
 /* A device that a driver has found. */
 struct gpu_card {
     char name[GPU_NAME], platform[GPU_NAME]; /* "NVIDIA H100 80GB HBM3", "CUDA 13.0" */
+    char at[GPU_NAME + 24];                  /* for errors: "cuda:1 (NVIDIA H100 80GB HBM3)"; several cards may have one name */
     i64 memory, largest;                     /* bytes: of the device, of one heap */
     i32 units;                               /* compute units, multiprocessors */
     bool f64;                                /* it computes in double precision, which sums of squares and losses need */

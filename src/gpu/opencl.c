@@ -165,7 +165,10 @@ static void add_platform(void *platform) {
             continue;
         }
         cl.device[cl.n] = device[i];
-        describe(platform, device[i], &cl.card[cl.n++]);
+        struct gpu_card c = {0};
+        describe(platform, device[i], &c);
+        snprintf(c.at, sizeof c.at, "opencl:%d (%s)", cl.n, c.name);
+        cl.card[cl.n++] = c;
     }
 }
 
@@ -201,14 +204,14 @@ static bool is_memory(cl_int status) {
 }
 
 static err refused(const struct opencl *d, const char *call, cl_int status) {
-    return FAIL_AT(E831, d->card->name, "--device cpu   (a training: stretto resume RUN --device cpu --parallel auto)",
+    return FAIL_AT(E831, d->card->at, "--device cpu   (a training: stretto resume RUN --device cpu --parallel auto)",
                    "%s failed with OpenCL error %d", call, (int)status);
 }
 
 static err done(const struct opencl *d, const char *call, cl_int status) { return status ? refused(d, call, status) : 0; }
 
 static err too_much(const struct opencl *d, i64 bytes) {
-    return FAIL_AT(E601, d->card->name, "a smaller --batch, --hidden or --context   or   --device cpu",
+    return FAIL_AT(E601, d->card->at, "a smaller --batch, --hidden or --context   or   --device cpu",
                    "the device refused %.1f MiB in one piece; it has %.1f MiB, of which one piece may have %.1f",
                    (f64)bytes / 0x1p20, (f64)d->card->memory / 0x1p20, (f64)d->card->largest / 0x1p20);
 }
@@ -258,7 +261,7 @@ static err complaint(const struct opencl *d) {
     cl.clGetProgramBuildInfo(d->program, d->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
     char *log = mem_alloc(size + 1);
     if (log) cl.clGetProgramBuildInfo(d->program, d->device, CL_PROGRAM_BUILD_LOG, size, log, NULL);
-    const err e = FAIL_AT(E831, d->card->name, "a newer driver   or   --device cpu", "its compiler refused the kernels: %.600s",
+    const err e = FAIL_AT(E831, d->card->at, "a newer driver   or   --device cpu", "its compiler refused the kernels: %.600s",
                           log ? log : "");
     mem_free(log);
     return e;

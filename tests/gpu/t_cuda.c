@@ -117,7 +117,7 @@ TEST(failures_name_the_call) {
     dev = opened();
     set("CUDA_TEST_FAIL", "cuLaunchKernel");
     T_FAILS(add(dev, 0, 0, 0, 300), 831);
-    assert_string_equal(err_last()->where, "test device (OpenCL)");
+    assert_string_equal(err_last()->where, "cuda:0 (test device (OpenCL))");
     assert_string_equal(err_last()->text, "cuLaunchKernel elementwise, 2 x 1 x 1 groups of 256 x 1 x 1: unknown error "
                                           "(CUDA_ERROR_UNKNOWN, 999)");
     set("CUDA_TEST_FAIL", NULL);
