@@ -203,12 +203,12 @@ class Submit(Case):
 
     def test_closed_terminal(self):
         """SIGHUP is passed on as SIGTERM is; under nohup neither the supervisor nor its job hears it."""
-        child = self.submit("--ranks", "2", train=["--steps", "100000"])
+        child = self.submit("--ranks", "2", train=["--steps", "10000000"])
         self.until_checkpoint(child)
         child.send_signal(signal.SIGHUP)
         self.ends(child, 75)
         self.assertEqual(self.record(0)["phase"], "stopped")
-        command = [e2e.PROGRAM, "submit", "--", "train", AIR, *TRAIN, "--checkpoint-every", "0.2s", "-q", "--steps", "100000", "-o", "m.model"]
+        command = [e2e.PROGRAM, "submit", "--", "train", AIR, *TRAIN, "--checkpoint-every", "0.2s", "-q", "--steps", "10000000", "-o", "m.model"]
         child = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  env=self.environment(), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         self.addCleanup(child.kill)
@@ -248,17 +248,20 @@ class Submit(Case):
         self.assertEqual(self.log()[-1]["exit"], 0)
 
     def test_top_shows_every_rank(self):
-        child = self.submit("--ranks", "2", train=["--steps", "40000"])
+        child = self.submit("--ranks", "2", train=["--steps", "10000000"])
         self.until_checkpoint(child)
         self.wait_for(child, lambda: self.record(1).get("step", 0) > 0)
         lines = self.stretto("top", "m.model.run", "--once").out.splitlines()
         self.assertRegex(lines[0], r"^rank +host +pid +phase +member +step +windows/s +rows +age +state$")
         for rank in range(2):
-            self.assertRegex(lines[1 + rank], r"^ +%d +\S+ +\d+ +(train|validate|checkpoint) +1/1 +\d+/40000 +\S+ +(-|\d+%%) +\S+ s +runs$" % rank)
+            self.assertRegex(lines[1 + rank], r"^ +%d +\S+ +\d+ +(train|validate|checkpoint) +1/1 +\d+/10000000 +\S+ +(-|\d+%%) +\S+ s +runs$" % rank)
         seen = json.loads(self.stretto("top", "m.model.run", "--json").out)
         self.assertEqual([r["rank"] for r in seen["ranks"]], [0, 1])
         self.assertEqual((seen["finished"], seen["ranks"][1]["state"]), (False, "runs"))
-        self.ends(child)
+        child.send_signal(signal.SIGTERM)  # it would run for minutes, so that a busy host sees it run
+        self.ends(child, 75)
+        shutil.rmtree(self.path("m.model.run"))
+        self.ends(self.submit("--ranks", "2"))
         table = self.stretto("top", "m.model.run").out
         self.assertIn("finished: the model is ", table)
         self.assertEqual(table.count(" done"), 4)
