@@ -99,8 +99,8 @@ f32 *copy_of(const f32 *from, i64 n) {
 void near(const char *what, const f32 *got, const f32 *want, i64 n) {
     f64 most = 0, apart = 0;
     for (i64 i = 0; i < n; i++) {
-        most = fmax(most, fabs((f64)want[i]));
-        apart = fmax(apart, fabs((f64)got[i] - (f64)want[i]));
+        most = dmax(most, fabs((f64)want[i]));
+        apart = dmax(apart, fabs((f64)got[i] - (f64)want[i]));
     }
     if (most > 0) worst_ = fmax(worst_, apart / most);
     t_near(what, got, want, n, 1e-5);
