@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/str.h"
 
 enum { FIELDS = 4, WORD = 32 };
@@ -93,8 +94,8 @@ static bool first(const char *latch) {
 /* Number of calls in this process under the same STRETTO_FAULT, from 1. */
 static i64 times(const char *demand) {
     static _Atomic u64 state; /* hash of the demand, times */
-    u64 hash = (u64)0xcbf29ce484222325, old = atomic_load(&state), now;
-    for (const char *s = demand; *s; s++) hash = (hash ^ (unsigned char)*s) * 0x100000001b3u;
+    const u64 hash = hash_bytes(HASH_SEED, demand, strlen(demand));
+    u64 old = atomic_load(&state), now;
     do now = old >> 32 == hash >> 32 ? old + 1 : hash >> 32 << 32 | 1;
     while (!atomic_compare_exchange_weak(&state, &old, now));
     return (i64)(now & UINT32_MAX);

@@ -141,7 +141,6 @@ i32 home_earliest(struct dealer *d, const struct span *s);
 f64 home_balance(struct dealer *d);
 
 /* policy.c, check.c */
-const struct deal_policy *deal_policy_at(i32 index);
 err deal_policy_find(const char *name, const struct deal_policy **out);
 err deal_check(const struct deal_device *device, i32 n, const struct deal_work *w);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "gpu/gpu.h"
 
@@ -16,17 +17,9 @@ extern const char kernel_text[]; /* made by the build from text/ */
 
 const char *gpu_text(void) { return kernel_text; }
 
-static u64 hash(u64 h, const void *p, size_t n) {
-    const unsigned char *at = p;
-    for (size_t i = 0; i < n; i++) h = (h ^ at[i]) * 0x100000001b3u;
-    return h;
-}
-
-#define SEED 0xcbf29ce484222325u
-
 static bool path_of(const char *key, char out[512]) {
     const char *wish = getenv("STRETTO_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const u64 h = hash(hash(SEED, key, strlen(key)), kernel_text, strlen(kernel_text));
+    const u64 h = hash_bytes(hash_bytes(HASH_SEED, key, strlen(key)), kernel_text, strlen(kernel_text));
     const char *base = NULL, *below = "";
     if (wish && strcmp(wish, "off") == 0) return false;
     if (wish && *wish)
@@ -51,7 +44,7 @@ void *gpu_program_load(const char *key, size_t *size) {
         return NULL;
     }
     const bool whole = n > (i64)sizeof sum && (memcpy(&sum, data, sizeof sum), true) &&
-                       sum == hash(SEED, data + sizeof sum, (size_t)n - sizeof sum);
+                       sum == hash_bytes(HASH_SEED, data + sizeof sum, (size_t)n - sizeof sum);
     if (!whole) {
         mem_free(data);
         return NULL;
@@ -63,7 +56,7 @@ void *gpu_program_load(const char *key, size_t *size) {
 
 void gpu_program_save(const char *key, const void *program, size_t size) {
     char path[512];
-    const u64 sum = hash(SEED, program, size);
+    const u64 sum = hash_bytes(HASH_SEED, program, size);
     if (!path_of(key, path)) return;
     char *all = mem_alloc(sizeof sum + size);
     if (all) {

@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "launch/supervise.h"
 
-enum { DEEPEST = 8, FNV_SHIFT = 32, FNV_LOW = 0x84222325 };
+enum { DEEPEST = 8 };
 
 void scratch_path(const char *mark, char out[SCRATCH_PATH]) {
-    u64 h = (u64)0xcbf29ce4 << FNV_SHIFT | FNV_LOW;
-    for (const char *s = mark; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    const u64 h = hash_bytes(HASH_SEED, mark, strlen(mark));
     snprintf(out, SCRATCH_PATH, "/dev/shm/stretto-%d-%016llx", (int)geteuid(), (unsigned long long)h);
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "model/layer.h"
 #include "step/planner.h"
@@ -13,11 +14,6 @@ const char *const cost_names[COST_NKIND] = {
     [TASK_DX] = "dx", [COST_AROUND] = "around", [COST_WAKE] = "wake",
     [COST_SEEN] = "seen", [COST_TASK] = "task", [COST_LATENCY] = "latency", [COST_BYTE] = "byte"};
 
-static u64 add(u64 hash, const void *data, size_t n) {
-    for (const u8 *at = data, *end = at + n; at < end; at++) hash = (hash ^ *at) * 0x100000001b3; /* FNV-1a */
-    return hash;
-}
-
 /* Sizes of what an op reads and writes.  Of an embedding the rows of its table count: they decide whether it fits a cache. */
 u64 costs_shape(const struct net *n, i32 l, i32 grain) {
     const struct op *op = &n->op[l];
@@ -25,14 +21,14 @@ u64 costs_shape(const struct net *n, i32 l, i32 grain) {
     const i64 shared = s->share >= 0 ? n->op[s->share].ntheta : -1, sends = op->out >= 0 && buf_sends(&n->buf[op->out]);
     const i64 sizes[] = {op->T, op->I, op->F, op->ntheta, op->nderived, grain, s->units, s->act, s->vocab, s->steps,
                          s->nquantile, s->how, shared, sends, op_is_chain(op)};
-    u64 hash = add(0xcbf29ce484222325, s->layer, strlen(s->layer));
-    hash = add(hash, sizes, sizeof sizes);
+    u64 hash = hash_bytes(HASH_SEED, s->layer, strlen(s->layer));
+    hash = hash_bytes(hash, sizes, sizeof sizes);
     for (i32 i = 0; i < NET_IN; i++) {
         const struct buf *b = s->in[i] >= 0 ? &n->buf[s->in[i]] : NULL;
         const i64 in[] = {b ? b->T : -1, b ? b->F : -1, b && buf_sends(b) && b->consumer == l};
-        hash = add(hash, in, sizeof in);
+        hash = hash_bytes(hash, in, sizeof in);
     }
-    return add(hash, &s->options, sizeof s->options);
+    return hash_bytes(hash, &s->options, sizeof s->options);
 }
 
 /* ------------------------------------------------------------------ the table ----------------------------------------------- */

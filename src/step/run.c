@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "gpu/gpu.h"
@@ -181,17 +182,14 @@ static bool on_device(void *step, const struct task *t) {
     return vector || (op->layer->on_device && op->layer->on_device(op, s->net) && s->at->units[t->op] == PBUF_NONE);
 }
 
-static u64 mix(u64 h, u64 v) { return (h ^ v) * 0x100000001b3u; }
-
 /* Dropout draws by seed and step; what updates take is not part of a graph. */
 static u64 constants(void *step) {
     const struct step *s = step;
-    u64 h = 0xcbf29ce484222325u, scale = 0;
-    memcpy(&scale, &s->run.loss_scale, sizeof s->run.loss_scale);
-    h = mix(mix(h, scale), s->pending);
+    u64 h = hash_bytes(HASH_SEED, &s->run.loss_scale, sizeof s->run.loss_scale);
+    h = hash_bytes(h, &s->pending, sizeof s->pending);
     for (i32 l = 0; l < s->net->nop; l++) {
         if (s->run.train && s->net->op[l].layer->draws && s->net->op[l].spec.dropout > 0) return 0;
-        h = mix(h, s->skip[l]);
+        h = hash_bytes(h, &s->skip[l], sizeof s->skip[l]);
     }
     return h ? h : 1;
 }
