@@ -91,6 +91,9 @@ const i32 *layer_live(i32 T, i32 B, const i32 *length, i32 *live);
 /* For layer.flops: one operation for each value of the output. */
 f64 layer_value_flops(const struct op *op, const struct net *n, i32 B, bool backward);
 
+/* For layer.on_device: every op of the layer works there. */
+bool layer_on_device(const struct op *op, const struct net *n);
+
 /* Fills one entry of tensors(). */
 void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols);
 

@@ -39,11 +39,6 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     }
 }
 
-static bool on_device(const struct op *op, const struct net *n) {
-    (void)op, (void)n;
-    return true;
-}
-
 extern const struct layer layer_add;
 const struct layer layer_add = {
     .name = "add",
@@ -53,5 +48,5 @@ const struct layer layer_add = {
     .flops = layer_value_flops,
     .fwd = fwd,
     .bwd = bwd,
-    .on_device = on_device,
+    .on_device = layer_on_device,
 };

@@ -140,11 +140,6 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     }
 }
 
-static bool on_device(const struct op *op, const struct net *n) {
-    (void)op, (void)n;
-    return true;
-}
-
 extern const struct layer layer_dropout;
 const struct layer layer_dropout = {
     .name = "dropout",
@@ -157,5 +152,5 @@ const struct layer layer_dropout = {
     .flops = flops,
     .fwd = fwd,
     .bwd = bwd,
-    .on_device = on_device,
+    .on_device = layer_on_device,
 };

@@ -142,11 +142,6 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
         }
 }
 
-static bool on_device(const struct op *op, const struct net *n) {
-    (void)op, (void)n;
-    return true;
-}
-
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     layer_tensor(&out[0], op, "weight", op->F, 0);
     layer_tensor(&out[1], op, "bias", op->F, 0);
@@ -170,7 +165,7 @@ const struct layer layer_norm = {
     .init = init,
     .fwd = fwd,
     .bwd = bwd,
-    .on_device = on_device,
+    .on_device = layer_on_device,
     .tensors = tensors,
     .place = place,
 };

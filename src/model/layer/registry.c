@@ -37,6 +37,11 @@ f64 layer_value_flops(const struct op *op, const struct net *n, i32 B, bool back
     return (f64)op->T * B * op->F;
 }
 
+bool layer_on_device(const struct op *op, const struct net *n) {
+    (void)op, (void)n;
+    return true;
+}
+
 err layer_input(const struct net *n, const struct op *op, i32 i, const struct buf **out) {
     if (op->spec.in[i] < 0) return FAIL(E1, "op \"%s\" (%s) has no input %d", op->spec.name, op->layer->name, i);
     *out = &n->buf[op->spec.in[i]];

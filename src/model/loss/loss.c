@@ -148,11 +148,6 @@ static struct device_loss on_device(const struct op *op, const struct run *r, st
                                 .row0 = r->row0};
 }
 
-bool loss_on_device(const struct op *op, const struct net *n) {
-    (void)op, (void)n;
-    return true;
-}
-
 /* ------------------------------------------------------------------ the pass ----------------------------------------------- */
 
 /* Parts cover whole micro-batches; the parts of one micro-batch come in order of t. */

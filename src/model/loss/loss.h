@@ -23,6 +23,5 @@ err loss_shape(struct net *n, struct op *op);
 f64 loss_flops(const struct op *op, const struct net *n, i32 B, bool backward);
 void loss_fwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn);
 void loss_bwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn);
-bool loss_on_device(const struct op *op, const struct net *n);
 
 #endif

@@ -26,5 +26,5 @@ const struct layer layer_loss_mae = {
     .flops = loss_flops,
     .fwd = fwd,
     .bwd = bwd,
-    .on_device = loss_on_device,
+    .on_device = layer_on_device,
 };

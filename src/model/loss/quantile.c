@@ -30,5 +30,5 @@ const struct layer layer_loss_quantile = {
     .flops = loss_flops,
     .fwd = fwd,
     .bwd = bwd,
-    .on_device = loss_on_device,
+    .on_device = layer_on_device,
 };
