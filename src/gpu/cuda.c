@@ -39,12 +39,6 @@ struct device {
     struct lane *lane;
 };
 
-static const char *const kernel_name[] = {
-#define GPU_KERNEL(name, args) #name,
-#include "gpu/kernels.def"
-#undef GPU_KERNEL
-};
-
 static _Atomic u64 openings;
 static _Thread_local u64 current; /* number of the device that this thread has called last */
 
@@ -141,9 +135,9 @@ static err load(struct device *d) {
              d->api.minor, t.option, cuda_options());
     if (load_cached(d, key) != CUDA_SUCCESS) TRY(compile(d, &t, key));
     for (i32 k = 0; k < GPU_NKERNEL; k++) {
-        int status = d->api.cuModuleGetFunction(&d->kernel[k], d->module, kernel_name[k]);
+        int status = d->api.cuModuleGetFunction(&d->kernel[k], d->module, gpu_kernel_name[k]);
         if (status == CUDA_SUCCESS && d->api.cuFuncLoad) status = d->api.cuFuncLoad(d->kernel[k]); /* not in the first step */
-        if (status != CUDA_SUCCESS) return cuda_refused(&d->api, d->at, kernel_name[k], status);
+        if (status != CUDA_SUCCESS) return cuda_refused(&d->api, d->at, gpu_kernel_name[k], status);
     }
     return 0;
 }
@@ -264,8 +258,6 @@ static err stage(const struct device *d, struct lane *l, i64 bytes, char **out) 
     return 0;
 }
 
-static bool is_one_piece(const struct gpu_rows *r) { return r->n == 1 || (r->pitch == r->bytes && r->host_pitch == r->bytes); }
-
 /* What the driver takes as rows of one copy. */
 static bool is_pitched(const struct gpu_rows *r) {
     return r->pitch >= r->bytes && r->host_pitch >= r->bytes && r->pitch <= MOST_PITCH && r->host_pitch <= MOST_PITCH;
@@ -277,7 +269,7 @@ static struct gpu_rows row_of(const struct gpu_rows *r, i64 i) {
 
 static err to_device(const struct device *d, const struct lane *l, const struct gpu_rows *r, const char *from) {
     const cu_address to = d->heap + (cu_address)r->at;
-    if (is_one_piece(r)) {
+    if (gpu_one_piece(r)) {
         CU(d, cuMemcpyHtoDAsync_v2, to, from, (size_t)(r->bytes * r->n), l->stream);
     } else if (is_pitched(r)) {
         const struct cu_copy c = {.src_type = CU_MEMORYTYPE_HOST, .src_host = from, .src_pitch = (size_t)r->host_pitch,
@@ -295,7 +287,7 @@ static err to_device(const struct device *d, const struct lane *l, const struct 
 
 static err to_host(const struct device *d, const struct lane *l, const struct gpu_rows *r, char *to) {
     const cu_address from = d->heap + (cu_address)r->at;
-    if (is_one_piece(r)) {
+    if (gpu_one_piece(r)) {
         CU(d, cuMemcpyDtoHAsync_v2, to, from, (size_t)(r->bytes * r->n), l->stream);
     } else if (is_pitched(r)) {
         const struct cu_copy c = {.src_type = CU_MEMORYTYPE_DEVICE, .src_device = from, .src_pitch = (size_t)r->pitch,
@@ -351,7 +343,7 @@ static err get(void *dev, i32 lane, const struct gpu_rows *r, void *to) {
 
 static err launch_refused(const struct device *d, enum gpu_kernel k, struct gpu_size g, struct gpu_size l, int status) {
     char call[160];
-    snprintf(call, sizeof call, "cuLaunchKernel %s, %d x %d x %d groups of %d x %d x %d", kernel_name[k], g.x, g.y, g.z, l.x, l.y,
+    snprintf(call, sizeof call, "cuLaunchKernel %s, %d x %d x %d groups of %d x %d x %d", gpu_kernel_name[k], g.x, g.y, g.z, l.x, l.y,
              l.z);
     return cuda_refused(&d->api, d->at, call, status);
 }

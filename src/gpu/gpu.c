@@ -60,7 +60,7 @@ err gpu_no_such(const struct gpu_driver *d, i32 index, const struct gpu_card *ca
     size_t len = 0;
     snprintf(at, sizeof at, "%s:%d", d->name, index);
     for (i32 i = 0; i < n && len < sizeof list - 120; i++)
-        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s:%d (%.80s)", i ? ", " : "", d->name, i, card[i].name);
+        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", i ? ", " : "", card[i].at);
     if (n == 0) return FAIL_AT(E830, at, "--device cpu", "there is no %s device here: %s", d->name, why);
     return FAIL_AT(E830, at, "--device cpu   or one of the devices above", "there is no such device; there are %s", list);
 }
@@ -108,7 +108,6 @@ err gpu_open(const struct gpu_driver *d, i32 index, i32 lanes, i64 bytes, struct
     return 0;
 }
 
-const struct gpu_card *gpu_card(const struct gpu *g) { return &g->card; }
 i32 gpu_lanes(const struct gpu *g) { return g->lanes; }
 void *gpu_heap(const struct gpu *g) { return g->heap; }
 

@@ -33,6 +33,7 @@ enum gpu_kernel {
 #undef GPU_KERNEL
     GPU_NKERNEL
 };
+extern const char *const gpu_kernel_name[GPU_NKERNEL]; /* in the text; program.c */
 
 struct gpu_size {
     i32 x, y, z;
@@ -42,6 +43,10 @@ struct gpu_size {
 struct gpu_rows {
     i64 bytes, n, at, pitch, host_pitch; /* at: offset in the heap */
 };
+/* On both sides each row begins where the one before ends. */
+static inline bool gpu_one_piece(const struct gpu_rows *r) {
+    return r->n == 1 || (r->pitch == r->bytes && r->host_pitch == r->bytes);
+}
 
 /* One way to reach devices.  `dev` is what open() made.  Errors go to err.h; functions that return err leave one there. */
 struct gpu_driver {
@@ -89,7 +94,6 @@ struct gpu;
 /* E830 if there is no such device (the message lists those that there are), E601, E831. */
 err gpu_open(const struct gpu_driver *d, i32 index, i32 lanes, i64 bytes, struct gpu **out);
 void gpu_close(struct gpu *g); /* NULL is fine */
-const struct gpu_card *gpu_card(const struct gpu *g);
 i32 gpu_lanes(const struct gpu *g);
 void *gpu_heap(const struct gpu *g); /* address of its first byte; 4096-byte aligned */
 

@@ -111,12 +111,6 @@ struct opencl {
     struct lane *lane;
 };
 
-static const char *const kernel_name[] = {
-#define GPU_KERNEL(name, args) #name,
-#include "gpu/kernels.def"
-#undef GPU_KERNEL
-};
-
 /* ------------------------------------------------------------------ the library --------------------------------------------- */
 
 /* POSIX allows storing an address from dlsym in a function pointer; ISO C does not, hence memcpy. */
@@ -287,9 +281,9 @@ static err open_lane(struct opencl *d, struct lane *l) {
     l->queue = cl.clCreateCommandQueue(d->context, d->device, CL_QUEUE_PROFILING, &e);
     TRY(done(d, "clCreateCommandQueue", e));
     for (i32 k = 0; k < GPU_NKERNEL; k++) {
-        l->kernel[k] = cl.clCreateKernel(d->program, kernel_name[k], &e);
+        l->kernel[k] = cl.clCreateKernel(d->program, gpu_kernel_name[k], &e);
         if (e == CL_INVALID_KERNEL_NAME && d->card->is_host) continue; /* left out there: gpu_on_host */
-        TRY(done(d, kernel_name[k], e));
+        TRY(done(d, gpu_kernel_name[k], e));
         TRY(done(d, "clSetKernelArg", cl.clSetKernelArg(l->kernel[k], 0, sizeof d->heap, &d->heap)));
     }
     return 0;
@@ -362,8 +356,6 @@ static err open(i32 index, i32 lanes, i64 bytes, void **dev) {
 
 /* ------------------------------------------------------------------ work ---------------------------------------------------- */
 
-static bool is_one_piece(const struct gpu_rows *r) { return r->n == 1 || (r->pitch == r->bytes && r->host_pitch == r->bytes); }
-
 /* The regions of clEnqueue..BufferRect. */
 struct rect {
     size_t at[3], host[3], size[3];
@@ -376,7 +368,7 @@ static struct rect rect_of(const struct gpu_rows *r) {
 static err put(void *dev, i32 lane, const struct gpu_rows *r, const void *from) {
     struct opencl *d = dev;
     void *queue = d->lane[lane].queue;
-    if (is_one_piece(r))
+    if (gpu_one_piece(r))
         return done(d, "clEnqueueWriteBuffer",
                     cl.clEnqueueWriteBuffer(queue, d->heap, true, (size_t)r->at, (size_t)(r->bytes * r->n), from, 0, NULL, NULL));
     const struct rect a = rect_of(r);
@@ -388,7 +380,7 @@ static err put(void *dev, i32 lane, const struct gpu_rows *r, const void *from) 
 static err get(void *dev, i32 lane, const struct gpu_rows *r, void *to) {
     struct opencl *d = dev;
     void *queue = d->lane[lane].queue;
-    if (is_one_piece(r))
+    if (gpu_one_piece(r))
         return done(d, "clEnqueueReadBuffer",
                     cl.clEnqueueReadBuffer(queue, d->heap, true, (size_t)r->at, (size_t)(r->bytes * r->n), to, 0, NULL, NULL));
     const struct rect a = rect_of(r);
@@ -402,8 +394,8 @@ static err launch(void *dev, i32 lane, enum gpu_kernel k, struct gpu_size groups
     struct opencl *d = dev;
     const size_t in[3] = {(size_t)local.x, (size_t)local.y, (size_t)local.z};
     const size_t all[3] = {in[0] * (size_t)groups.x, in[1] * (size_t)groups.y, in[2] * (size_t)groups.z};
-    TRY(done(d, kernel_name[k], cl.clSetKernelArg(d->lane[lane].kernel[k], 1, size, args)));
-    return done(d, kernel_name[k],
+    TRY(done(d, gpu_kernel_name[k], cl.clSetKernelArg(d->lane[lane].kernel[k], 1, size, args)));
+    return done(d, gpu_kernel_name[k],
                 cl.clEnqueueNDRangeKernel(d->lane[lane].queue, d->lane[lane].kernel[k], 3, NULL, all, in, 0, NULL, NULL));
 }
 

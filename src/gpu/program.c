@@ -15,6 +15,12 @@
 
 extern const char kernel_text[]; /* made by the build from text/ */
 
+const char *const gpu_kernel_name[GPU_NKERNEL] = {
+#define GPU_KERNEL(name, args) #name,
+#include "gpu/kernels.def"
+#undef GPU_KERNEL
+};
+
 const char *gpu_text(void) { return kernel_text; }
 
 static bool path_of(const char *key, char out[512]) {
