@@ -26,14 +26,18 @@ static err cards_of(const struct gpu_driver *d, struct gpu_card **card, i32 *n, 
 /* PoCL runs on the cores of the host: its rate is a part of theirs. */
 #define HOST_SHARE 0.2
 
-static err add(struct device_wishes *w, const struct gpu_driver *d, const struct gpu_card *c, i32 index, i32 lanes,
-               const struct machine *host) {
+static err add(struct device_wishes *w, const char *kind, struct device_wish wish) {
     if (w->n == DEVICE_WISHES) return FAIL_AT(E103, "--device", fix, "more than %d devices", DEVICE_WISHES);
-    struct device_wish *to = &w->at[w->n++];
-    *to = (struct device_wish){.card = index, .lanes = lanes, .memory = c->memory, .share = 1};
-    snprintf(to->kind, sizeof to->kind, "%s", d->name);
-    if (c->is_host) to->gflops = HOST_SHARE * host->device[0].gflops * host->ncore;
+    snprintf(wish.kind, sizeof wish.kind, "%s", kind);
+    wish.share = 1;
+    w->at[w->n++] = wish;
     return 0;
+}
+
+static err add_card(struct device_wishes *w, const struct gpu_driver *d, const struct gpu_card *c, i32 index, i32 lanes,
+                    const struct machine *host) {
+    const f64 gflops = c->is_host ? HOST_SHARE * host->device[0].gflops * host->ncore : 0;
+    return add(w, d->name, (struct device_wish){.card = index, .lanes = lanes, .memory = c->memory, .gflops = gflops});
 }
 
 static err add_all(struct device_wishes *w, const struct machine *host) {
@@ -43,7 +47,7 @@ static err add_all(struct device_wishes *w, const struct machine *host) {
         char why[GPU_WHY];
         i32 n;
         err e = cards_of(d, &card, &n, why);
-        for (i32 k = 0; k < n && e >= 0; k++) e = add(w, d, &card[k], k, 1, host);
+        for (i32 k = 0; k < n && e >= 0; k++) e = add_card(w, d, &card[k], k, 1, host);
         mem_free(card);
         TRY(e);
     }
@@ -69,7 +73,7 @@ static err add_named(struct device_wishes *w, const struct gpu_driver *d, i32 in
     i32 n;
     err e = cards_of(d, &card, &n, why);
     if (e >= 0 && index < n)
-        e = add(w, d, &card[index], index, lanes, host);
+        e = add_card(w, d, &card[index], index, lanes, host);
     else if (e >= 0)
         e = gpu_no_such(d, index, card, n, why);
     mem_free(card);
@@ -96,10 +100,7 @@ static err add_entry(struct device_wishes *w, const char *at, const char *end, c
         return bad(word, (int)(end - word), "a device is a name and a number, with 1 to 15 lanes: opencl:0, cuda:1*2");
     if (strcmp(name, "cpu") == 0) {
         if (len != (int)(end - word)) return bad(word, (int)(end - word), "cpu has neither a number nor lanes: use --threads");
-        if (w->n == DEVICE_WISHES) return FAIL_AT(E103, "--device", fix, "more than %d devices", DEVICE_WISHES);
-        w->at[w->n] = (struct device_wish){.lanes = host->ndevice, .share = 1};
-        snprintf(w->at[w->n++].kind, sizeof w->at[0].kind, "cpu");
-        return 0;
+        return add(w, name, (struct device_wish){.lanes = host->ndevice});
     }
     const struct gpu_driver *d = gpu_driver_find(name);
     if (!d) return bad(word, (int)(end - word), "known are cpu, all, opencl:N and cuda:N; auto stands alone");
@@ -163,6 +164,16 @@ void devices_add(const struct device_wishes *w, i32 rank, const struct machine *
     for (i32 i = 0; i < at->lanes && m->ndevice < MACHINE_DEVICES; i++) m->device[m->ndevice++] = d;
     m->nrank = imax(m->nrank, rank + 1);
     machine_set_rate(m, at->kind, 0);
+}
+
+err devices_machine(const struct device_wishes *w, i32 which, const struct machine *host, struct machine **out) {
+    NEW(*out, 1);
+    machine_copy(*out, host);
+    (*out)->ndevice = 0;
+    devices_add(w, which, host, *out);
+    for (i32 d = 0; d < (*out)->ndevice; d++) (*out)->device[d].rank = 0;
+    (*out)->nrank = 1;
+    return machine_trim(out);
 }
 
 err devices_of_rank(const struct machine *all, i32 rank, const struct machine *host, struct machine **out) {

@@ -26,6 +26,8 @@ err devices_read(const struct options *o, const struct machine *host, struct dev
 /* Replaces the devices of rank `rank` at the end of `m`, or adds them: those of the wish that is its turn. */
 void devices_add(const struct device_wishes *w, i32 rank, const struct machine *host, struct machine *m);
 bool devices_differ(const struct device_wishes *w);
+/* The devices of the wish whose turn is `which`, as a machine of one rank; the caller frees *out. */
+err devices_machine(const struct device_wishes *w, i32 which, const struct machine *host, struct machine **out);
 /* The devices of one rank of a machine, as rank 0 of a machine of its own; the caller frees *out. */
 err devices_of_rank(const struct machine *all, i32 rank, const struct machine *host, struct machine **out);
 

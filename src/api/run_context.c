@@ -13,38 +13,22 @@ void plan_wishes(const struct options *o, struct resources *use) {
     use->all_forward = strcmp(o->stage_order, "gpipe") == 0;
 }
 
-/* A machine for each device: together they share forecasts of many windows. */
-static err forecasters(struct run_context *w) {
-    for (i32 i = 0; i < w->devices.n; i++) {
-        NEW(w->forward[i], 1);
-        machine_copy(w->forward[i], w->host);
-        w->forward[i]->ndevice = 0;
-        devices_add(&w->devices, i, w->host, w->forward[i]);
-        for (i32 d = 0; d < w->forward[i]->ndevice; d++) w->forward[i]->device[d].rank = 0;
-        w->forward[i]->nrank = 1;
-        TRY(machine_trim(&w->forward[i]));
-    }
-    w->use.forward = (const struct machine *const *)w->forward;
-    w->use.nforward = w->devices.n;
-    return 0;
-}
-
-/* The devices of this process: those of --device, in turn for the ranks of a launcher, in place of the cores. */
+/* The devices of this process: those of --device, in turn for the ranks of a launcher, in place of the cores.  Together all of
+ * them share forecasts of many windows. */
 static err take_devices(const struct options *o, struct run_context *w) {
-    struct machine *host;
     TRY(devices_read(o, w->machine, &w->devices));
     if (w->devices.n == 0) return 0;
     if (o->deterministic && devices_differ(&w->devices))
         return FAIL_AT(E106, "--deterministic", "--device with devices of one kind   or   no --deterministic",
                        "devices of several kinds round differently, and how many rows each computes follows from their speed");
-    NEW(host, 1);
-    machine_copy(host, w->machine);
-    w->machine->ndevice = 0;
-    devices_add(&w->devices, w->comm ? comm_rank(w->comm) % w->devices.n : 0, host, w->machine);
-    for (i32 d = 0; d < w->machine->ndevice; d++) w->machine->device[d].rank = 0;
-    w->machine->nrank = 1;
-    w->host = host;
-    return forecasters(w);
+    TRY(machine_trim(&w->machine));
+    w->host = w->machine;
+    w->machine = NULL;
+    TRY(devices_machine(&w->devices, comm_rank(w->comm), w->host, &w->machine));
+    for (i32 i = 0; i < w->devices.n; i++) TRY(devices_machine(&w->devices, i, w->host, &w->forward[i]));
+    w->use.forward = (const struct machine *const *)w->forward;
+    w->use.nforward = w->devices.n;
+    return 0;
 }
 
 static err fill(const struct options *o, bool joins, struct run_context *w) {
