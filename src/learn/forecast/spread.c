@@ -19,17 +19,10 @@
 
 enum { ROUND = 16384 };
 
-/* What a window needs beside the correction. */
-struct kept {
-    i64 origin;
-    i32 col, seen;
-    f32 shift, div;
-};
-
 /* Results of windows [first, first + ROUND), of one device or those that count. */
 struct results {
-    struct kept *row;
-    f32 *base, *corr; /* [ROUND][horizon], [ROUND][nq * horizon] */
+    struct forecast_row *row; /* all but what the correction decides, and `base`, which follows from the place */
+    f32 *base, *corr;         /* [ROUND][horizon], [ROUND][nq * horizon] */
 };
 
 struct lane {
@@ -117,7 +110,7 @@ static void copy_results(const struct spread *s, const struct results *to, const
 
 static void keep(struct spread *s, struct lane *l, i64 at, i32 b) {
     const struct forecast_row row = runner_row(&l->runner, b);
-    l->made.row[at] = (struct kept){row.origin, row.col, row.seen, row.shift, row.div};
+    l->made.row[at] = row;
     memcpy(l->made.base + at * s->horizon, row.base, (size_t)s->horizon * sizeof(f32));
     memcpy(l->made.corr + at * s->wide, l->runner.corr + (i64)b * s->wide, (size_t)s->wide * sizeof(f32));
 }
@@ -145,13 +138,8 @@ static err accept(void *self, i32 device, i32 lane, const struct deal_piece *p) 
 
 static err emit(struct spread *s, i64 n, forecast_row_fn *fn, void *self) {
     for (i64 i = 0; i < n; i++) {
-        const struct kept *k = &s->all.row[i];
-        const struct forecast_row row = {.origin = k->origin,
-                                         .col = k->col,
-                                         .base = s->all.base + i * s->horizon,
-                                         .shift = k->shift,
-                                         .div = k->div,
-                                         .seen = k->seen};
+        struct forecast_row row = s->all.row[i];
+        row.base = s->all.base + i * s->horizon;
         TRY(row_out_emit(&s->out, row, s->all.corr + i * s->wide, fn, self));
     }
     return 0;
