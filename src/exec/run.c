@@ -183,7 +183,7 @@ err exec_step(struct exec *x, u32 number, bool keep, struct exec_result *out) {
     x->virtual_seconds = x->dev->run(&x->work);
     err e = x->policy->end ? x->policy->end(x, out) : exchange_end(x);
     comm_set_step(x->comm, x->serial, number, NULL, NULL);
-    if (x->space && gpu_failed(x->space->gpu) < 0) e = gpu_failed(x->space->gpu); /* the cause of what messages say */
+    if (exec_failed(x) < 0) e = exec_failed(x); /* the cause of what messages say */
     TRY(e);
     TRY(space_end(x));
     const f64 took = timed ? clock_now() - t0 : 0;

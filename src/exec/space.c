@@ -281,10 +281,13 @@ void space_recorded(struct exec *x, u32 done) {
     gpu_replay(s->replay.graph);
 }
 
+/* The lane of the thread runs behind these items of other lanes. */
+static void wait_for_items(const struct space *s, const struct dev_wait *wait, u32 n) {
+    for (u32 k = 0; k < n; k++) gpu_wait((i32)wait[k].queue, (i32)s->mark[wait[k].queue][wait[k].count - 1]);
+}
+
 void space_wait(struct exec *x, const struct item *it) {
-    const struct space *s = x->space;
-    for (u32 k = it->wait0; s && k < it->wait0 + it->nwait; k++)
-        gpu_wait((i32)x->wait[k].queue, (i32)s->mark[x->wait[k].queue][x->wait[k].count - 1]);
+    if (x->space) wait_for_items(x->space, x->wait + it->wait0, it->nwait);
 }
 
 static void copy_uses(struct exec *x, const struct task *t, bool to_device) {
@@ -349,9 +352,8 @@ void space_done(struct exec *x, u32 queue, u32 item, u32 n) {
 
 /* The agent's lane runs behind the items that precede the message. */
 static struct gpu_place enter_agent(struct exec *x, const struct link *l) {
-    const struct space *s = x->space;
-    const struct gpu_place was = gpu_enter(s->gpu, s->agent);
-    for (u32 k = 0; k < l->nready; k++) gpu_wait((i32)l->ready[k].queue, (i32)s->mark[l->ready[k].queue][l->ready[k].count - 1]);
+    const struct gpu_place was = gpu_enter(x->space->gpu, x->space->agent);
+    wait_for_items(x->space, l->ready, l->nready);
     return was;
 }
 

@@ -349,6 +349,7 @@ err step_run(struct step *s, const struct step_args *a, struct exec_result *out)
     s->now = (struct summed){a->loss_scale, a->hyper, a->clip, a->accumulate, a->hold};
     if (!s->defers) s->summed = s->now;
     TRY(exec_step(s->exec, a->step, a->accumulate, out));
+    if (a->hold) exec_host_wrote(s->exec);
     s->pending = !s->defers && a->accumulate && out->finite;
     return 0;
 }

@@ -41,7 +41,8 @@ struct step_args {
     u32 step;
     struct optim_hyper hyper; /* grad_scale is set by the step (clip) */
     f64 clip;                 /* 0 = none; else the global gradient norm is limited to this */
-    bool hold;       /* leave the gradient in step_grad, neither clip nor update: a parameter store applies it (store/store.h) */
+    bool hold;       /* leave the gradient in step_grad, neither clip nor update: a parameter store applies it (store/store.h);
+                      * the weights are then the host's to change */
     bool accumulate; /* keep the gradient for the next step, which adds to it, and do not update (gradient accumulation) */
 };
 err step_run(struct step *s, const struct step_args *a, struct exec_result *out);

@@ -201,7 +201,6 @@ static err one_ticket(struct hogwild_worker *w, i64 ticket) {
                                 .clip = h->job->clip,
                                 .hold = true};
     TRY(step_run(w->exec, &a, &r));
-    exec_host_wrote(step_exec(w->exec)); /* the shared weights are the host's */
     if (r.finite)
         TRY(update(w, ticket / h->n, seen, &r));
     else

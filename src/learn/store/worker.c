@@ -43,9 +43,7 @@ static err one_step(struct fit *t, struct store_run *r, const struct pstore_tick
     a.hyper.lr = (f32)train_rate(j, r->state, step);
     a.hyper.step = step + 1;
     TRY(step_run(t->step.engine.exec, &a, out));
-    struct exec *x = step_exec(t->step.engine.exec); /* pushes and pulls are about the host's copy of the weights */
-    if (r->gradients) exec_host_wrote(x);
-    else TRY(exec_bring(x));
+    if (!r->gradients) TRY(exec_bring(step_exec(t->step.engine.exec))); /* pushes and pulls are about the host's copy */
     carry_keep(t, r, step);
     slow_down(r, step, clock_now() - t0);
     r->state->step_seconds += clock_now() - t0;
