@@ -15,17 +15,17 @@ static const struct deal_policy *const POLICIES[] = {
 #undef DEAL
 };
 
-static const struct deal_policy *policy_at(i32 index) {
+static const struct deal_policy *entry_at(i32 index) {
     return index >= 0 && index < (i32)COUNT(POLICIES) ? POLICIES[index] : NULL;
 }
 
 const char *deal_policy_name(i32 index) {
-    const struct deal_policy *p = policy_at(index);
+    const struct deal_policy *p = entry_at(index);
     return p ? p->name : NULL;
 }
 
 const char *deal_policy_help(i32 index) {
-    const struct deal_policy *p = policy_at(index);
+    const struct deal_policy *p = entry_at(index);
     return p ? p->help : NULL;
 }
 

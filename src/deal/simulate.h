@@ -1,4 +1,5 @@
-/* simulate.h - the dealer on a virtual clock: what a policy costs on devices that are told here, and on worse ones.
+/* simulate.h - runs the dealer on a virtual clock: the makespan of a policy on described devices, also if the dealer believes
+ * wrong rates, and if devices slow down, refuse memory or fail.
  *
  * A piece costs its lane the overhead, then a transfer on the device's link (one at a time), then computation (at most `kernels`
  * pieces at once share the device's rate).  So lanes hide transfers behind computation, as streams do. */

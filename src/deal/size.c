@@ -3,7 +3,8 @@
  *     cap   = 0.8 * free bytes / (lanes * 2 buffers * bytes per row)
  *     min   = what a lane does in 20 overheads, or in sqrt(overhead * T) where that is less, T being the whole schedule: the loss
  *             by overheads then equals that by imbalance at the end
- *     guided = what is left * rate of the lane / (2 * rate of all)       (Polychronopoulos and Kuck, 1987, for unlike devices)
+ *     guided = remaining cost * rate of the lane / (2 * sum of the rates of all devices)
+ *              (guided self-scheduling, Polychronopoulos and Kuck, 1987, weighted by the rates of unlike devices)
  *
  * Until every device has been measured, a piece is at most twice as large as the device's last one: a belief that is wrong by 10
  * would make the first guided piece longer than the whole schedule. */

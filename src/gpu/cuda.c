@@ -343,8 +343,8 @@ static err get(void *dev, i32 lane, const struct gpu_rows *r, void *to) {
 
 static err launch_refused(const struct device *d, enum gpu_kernel k, struct gpu_size g, struct gpu_size l, int status) {
     char call[160];
-    snprintf(call, sizeof call, "cuLaunchKernel %s, %d x %d x %d groups of %d x %d x %d", gpu_kernel_name[k], g.x, g.y, g.z, l.x, l.y,
-             l.z);
+    snprintf(call, sizeof call, "cuLaunchKernel %s, %d x %d x %d groups of %d x %d x %d", gpu_kernel_name[k], g.x, g.y, g.z, l.x,
+             l.y, l.z);
     return cuda_refused(&d->api, d->at, call, status);
 }
 

@@ -2,8 +2,8 @@
  *
  *     libcuda.so.1 or $STRETTO_CUDA;  libnvrtc.so.<major of the driver> .. 12, libnvrtc.so or $STRETTO_NVRTC
  *
- * The libraries stay in the process once they are open (RTLD_NODELETE): the driver has threads of its own.  A table of functions
- * belongs to whoever opened it, so nothing here is shared between threads. */
+ * The libraries stay in the process once they are open (RTLD_NODELETE): the driver has threads of its own.  Each
+ * cuda_open fills a table of functions for its caller, so threads share nothing here. */
 #define _GNU_SOURCE
 #include "gpu/cuda_api.h"
 

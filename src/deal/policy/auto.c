@@ -1,8 +1,8 @@
 /* auto.c - the scheduler's own choice, made anew for every piece.
  *
- * Equal devices: pieces of 5 % of a device's share (split), taken by whoever is idle, guided at the tail.  Unlike or unknown
- * devices: guided pieces of at most 10 %.  The bound is a time: a device that slows down has that much in its hands, at most.
- * Rows that lie on a device stay there, and idle devices steal from queues at the tail. */
+ * Equal devices: an idle device takes a piece of 5 % of a device's share; near the end of the work pieces shrink (size_guided).
+ * Unlike devices, and devices of unknown rate: size_guided, at most 10 %.  The bound counts in time: a device that slows down
+ * delays the end by one such piece.  Rows in the memory of a device stay there until an idle device steals them. */
 #include "deal/inside.h"
 
 static i32 home(struct dealer *d, const struct span *s) {

@@ -1,4 +1,5 @@
-/* guided.c - an idle device takes a piece of what is left, in proportion to its rate. */
+/* guided.c - guided self-scheduling: the next piece of an idle device is a share of the remaining work, proportional to the
+ * rate of the device. */
 #include "deal/inside.h"
 
 static f64 size(const struct dealer *d, i32 device) { return size_guided(d, &d->dev[device]); }
