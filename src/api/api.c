@@ -108,13 +108,11 @@ static err check_plan(const struct options *o) {
 
 stretto_err stretto_config_check(stretto_config *self) {
     const struct options *o = &self->o;
-    const struct learner *learner;
     const struct kern *k;
     u32 how;
     TRY(opt_check(o));
     TRY(pick_kernel(o, &k, &how));
-    TRY(learner_of(o, &learner));
-    if (learner->check) TRY(learner->check(o));
+    TRY(learner_check(o));
     return check_plan(o);
 }
 

@@ -185,6 +185,9 @@ struct learner {
     const struct data_kind *data;
     const struct model_ops *ops;
     size_t spec_bytes;
+    /* The options of the groups model, task and training that the learner uses; OPT_COUNT ends the list.  Others, where they are
+     * given, are refused.  NULL = all but those of the group task. */
+    const enum opt_id *takes;
     /* Each function but fit may be NULL. */
     err (*check)(const struct options *o);   /* E1xx, E4xx: combinations of options that are invalid for any data */
     err (*resolve)(struct learn_job *job);   /* sets every `auto`, split, spec; notes go to job->use.events.  NULL = split_rows */
@@ -203,6 +206,7 @@ err learner_fit(const struct learner *learner, const struct learn_job *job, stru
 const struct learner *learner_find(const char *name);                    /* NULL = none */
 const struct learner *learner_at(i32 i);                                 /* NULL = there are no more */
 err learner_of(const struct options *o, const struct learner **out);     /* the learner of --task; E103 */
+err learner_check(const struct options *o); /* E106: an option that the learner of --task does not use; or learner->check */
 /* Splits a table by --test and --validation; default: a fifth of the rows each. A split that is set (test > 0) stays. */
 err split_rows(const struct options *o, i64 rows, struct split *out);
 

@@ -30,6 +30,29 @@ err learner_of(const struct options *o, const struct learner **out) {
     return *out ? 0 : FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", o->task);
 }
 
+static bool is_taken(const struct learner *l, enum opt_id id) {
+    const enum opt_group group = opt_info(id)->group;
+    if (group != OPT_MODEL && group != OPT_TASK && group != OPT_TRAINING) return true;
+    if (!l->takes) return group != OPT_TASK;
+    for (const enum opt_id *at = l->takes; *at != OPT_COUNT; at++)
+        if (*at == id) return true;
+    return id == OPT_task;
+}
+
+err learner_check(const struct options *o) {
+    const struct learner *l;
+    TRY(learner_of(o, &l));
+    for (i32 i = 0; i < OPT_COUNT; i++) {
+        char flag[64], fix[96];
+        const enum opt_id id = (enum opt_id)i;
+        if (is_taken(l, id) || !opt_given(o, id)) continue;
+        snprintf(flag, sizeof flag, "--%s", opt_info(id)->name);
+        snprintf(fix, sizeof fix, "no %s", flag);
+        return FAIL_AT(E106, flag, fix, "--task %s does not use %s", l->name, flag);
+    }
+    return l->check ? l->check(o) : 0;
+}
+
 err split_rows(const struct options *o, i64 rows, struct split *out) {
     static const char fifth[] = "20%";
     const struct series bare = {.nrow = rows};

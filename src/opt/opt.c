@@ -80,7 +80,7 @@ i32 opt_find(const char *name) {
 }
 
 const char *opt_group_name(enum opt_group group) {
-    static const char *const name[] = {"Data", "Model", "Training", "Machine", "Output", "This verb", "Hidden"};
+    static const char *const name[] = {"Data", "Model", "Other tasks", "Training", "Machine", "Output", "This verb", "Hidden"};
     return name[group];
 }
 

@@ -38,7 +38,7 @@ i32 verb_find(const char *name); /* or -1 */
 /* LONG and ENUM differ from INT and WORD in the structs of modules alone (base/option_structs.h). */
 enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_TIME, OPT_SIZE, OPT_WORD, OPT_TEXT, OPT_PATH, OPT_LIST, OPT_NUMS,
                 OPT_LONG = OPT_INT, OPT_ENUM = OPT_WORD };
-enum opt_group { OPT_DATA, OPT_MODEL, OPT_TRAINING, OPT_MACHINE, OPT_OUTPUT, OPT_VERB, OPT_HIDDEN, OPT_GROUPS };
+enum opt_group { OPT_DATA, OPT_MODEL, OPT_TASK, OPT_TRAINING, OPT_MACHINE, OPT_OUTPUT, OPT_VERB, OPT_HIDDEN, OPT_GROUPS };
 enum opt_rank { OPT_RANK_DEFAULT, OPT_RANK_PRESET, OPT_RANK_FILE, OPT_RANK_FLAG, OPT_RANK_API };
 
 enum opt_id {

@@ -107,6 +107,11 @@ void html_first_screen(struct str *b, const struct report *r) {
         chart_steps(b, r, 600, 250);
         html_end(b);
     }
+    for (i32 i = 0; i < r->nfigure; i++) {
+        html_section(b, r->figure[i].id, r->figure[i].heading, r->figure[i].lead);
+        str_add(b, r->figure[i].svg);
+        html_end(b);
+    }
     str_add(b, "</div>\n");
 }
 
@@ -127,6 +132,7 @@ static void head(struct str *b, const struct report *r) {
     link_if(b, r->nforecast > 0, "forecast", "forecast");
     link_if(b, r->ncurve > 0, "curves", "training");
     link_if(b, r->nline > 0, "steps", "error by step");
+    for (i32 i = 0; i < r->nfigure; i++) link_if(b, true, r->figure[i].id, r->figure[i].id);
     link_if(b, r->parts.base, "parts", "parts");
     link_if(b, r->nforecast > 1, "forecasts", "more forecasts");
     link_if(b, r->nsplit + r->ndata > 0, "data", "data");

@@ -18,7 +18,7 @@ static void part(struct str *b, const char *name, const char *big, const char *t
 }
 
 static void guard_part(struct str *b, const struct report_parts *p) {
-    char weight[48], text[160], blocks[48] = "";
+    char weight[48], text[200], blocks[48] = "";
     if (!p->guarded) {
         part(b, "guard", "off", "the correction counts in full");
         return;

@@ -4,7 +4,7 @@
  * one self-contained HTML file: no script, no other file, light and dark, printable.
  *
  *     verdict | scores   | forecast        first screen: is it good?
- *             | curves   | error by step
+ *             | curves   | error by step, figures of the learner
  *     parts, forecasts, data, time slices, parameter store, timeline, plan, machine, options, notes */
 #ifndef STRETTO_REPORT_REPORT_H
 #define STRETTO_REPORT_REPORT_H
@@ -95,6 +95,13 @@ struct report_store {
     const struct report_fact *decision; /* of --store auto: "step 40", "local:4: workers waited 12% of the time" */
 };
 
+/* A picture of the learner's own: confusion matrix, importance of columns, clusters. */
+struct report_figure {
+    const char *id;            /* anchor: "confusion" */
+    const char *heading, *lead; /* lead: a sentence below the heading, or NULL */
+    const char *svg;           /* an <svg> element (svg.h) */
+};
+
 struct report {
     const char *title, *command, *created, *version;
     f64 seconds;               /* training time, NaN = not known */
@@ -112,6 +119,9 @@ struct report {
     const char *step_metric;   /* "MAE" */
     i32 horizon, nline;
     const struct report_line *line;
+
+    i32 nfigure;
+    const struct report_figure *figure;
 
     struct report_parts parts;
 

@@ -42,6 +42,17 @@ void svg_chart(struct str *b, const struct chart *c, bool alone);
 /* Timeline: one row per lane of the spans, colored by the first word of the name, with the busy fraction at the right. */
 void svg_timeline(struct str *b, const struct span *span, i64 n, f64 width, bool alone);
 
+/* Horizontal bars from the top, in the given order, with name and value (>= 0): importance of columns.  At most 30 are drawn. */
+struct svg_bar {
+    const char *name;
+    f64 value;
+};
+void svg_bars(struct str *b, const struct svg_bar *bar, i32 n, bool alone);
+
+/* Confusion matrix: counts [n][n] by true class (rows) and predicted class (columns), each shaded by its share of the row.
+ * Numbers up to 40 classes; of more than 100 classes the first 100 are drawn. */
+void svg_matrix(struct str *b, const char *const *label, i32 n, const i64 *count, bool alone);
+
 /* The style sheet for SVG elements embedded in a page. */
 const char *svg_style(void);
 

@@ -1,0 +1,213 @@
+/* table_set.c - reads a table for learners of records; roles of columns; see table_set.h. */
+#include "learn/table_set.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "data/fingerprint.h"
+#include "data/names.h"
+#include "learn/series_set.h"
+#include "report/report.h"
+
+/* ------------------------------------------------------------------ roles --------------------------------------------------- */
+
+static bool is_listed(const struct table *t, const char *list, i32 column) {
+    char name[256];
+    while (name_next(&list, name)) {
+        i32 at;
+        if (table_need(t, name, "--ignore", &at) < 0) err_clear();
+        else if (at == column) return true;
+    }
+    return false;
+}
+
+static err find_target(struct table_set *s, const char *target, bool optional) {
+    s->target = -1;
+    if (!target || !*target) return 0;
+    const err e = table_need(s->t, target, "--target", &s->target);
+    if (e >= 0 || !optional || e == -E601) return e;
+    err_clear();
+    s->target = -1;
+    return 0;
+}
+
+static err find_inputs(struct table_set *s, const char *ignore) {
+    NEW(s->input, s->t->ncol + 1);
+    s->ninput = s->ntime = 0;
+    for (i32 i = 0; i < s->t->ncol; i++) {
+        if (i == s->target || is_listed(s->t, ignore, i)) continue;
+        if (s->t->col[i].type == COL_TIME) s->ntime++;
+        else s->input[s->ninput++] = i;
+    }
+    if (s->ninput > 0) return 0;
+    return FAIL_AT(E102, s->t->path, "a file with columns of numbers or words", "there is no column to learn from");
+}
+
+static i64 missing_inputs(const struct table_set *s) {
+    i64 n = 0;
+    for (i32 i = 0; i < s->ninput; i++) n += table_input(s, i)->missing;
+    return n;
+}
+
+static void summarise(struct table_set *s) {
+    struct dataset *d = &s->set;
+    const char *slash = strrchr(d->path, '/');
+    i32 words = 0;
+    for (i32 i = 0; i < s->ninput; i++) words += table_input(s, i)->type == COL_CATEGORY;
+    d->nrow = s->t->nrow;
+    d->ntarget = s->target >= 0;
+    d->ncol = s->ninput + d->ntarget;
+    i32 n = snprintf(d->summary, sizeof d->summary, "read %.200s: %lld rows, %d input column%s", slash ? slash + 1 : d->path,
+                     (long long)d->nrow, s->ninput, s->ninput == 1 ? "" : "s");
+    if (words > 0 && n < (i32)sizeof d->summary)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, " (%d of words)", words);
+    if (s->target >= 0 && n < (i32)sizeof d->summary)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", target %.100s", table_target(s)->name);
+    if (s->ntime > 0 && n < (i32)sizeof d->summary)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %d time column%s not used", s->ntime,
+                      s->ntime == 1 ? "" : "s");
+    if (missing_inputs(s) > 0 && n < (i32)sizeof d->summary)
+        snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld missing cells", (long long)missing_inputs(s));
+}
+
+err table_set_read(const struct options *o, const char *path, const char *target, bool optional, struct dataset **out) {
+    const struct read_options r = read_options_of(o);
+    struct table_set *s;
+    *out = NULL;
+    TRY(dataset_new(&data_table, path, sizeof *s, &s));
+    err e = table_read(path, &r, &s->t);
+    if (e >= 0) e = find_target(s, target, optional);
+    if (e >= 0) e = find_inputs(s, o->ignore);
+    if (e < 0) {
+        dataset_free(&s->set);
+        return e;
+    }
+    summarise(s);
+    *out = &s->set;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ what learners ask for ----------------------------------- */
+
+err table_set_inputs(struct table_set *s, i32 n, const char *const *name, const bool *words) {
+    i32 *input;
+    NEW(input, n + 1);
+    for (i32 i = 0; i < n; i++) {
+        input[i] = table_find(s->t, name[i]);
+        const struct column *c = input[i] < 0 ? NULL : &s->t->col[input[i]];
+        const enum col_type wanted = words[i] ? COL_CATEGORY : COL_NUMBER;
+        if (c && (c->type == wanted || c->missing == s->t->nrow)) continue;
+        mem_free(input);
+        if (!c)
+            return FAIL_AT(E903, s->t->path, "a file with the columns of the training",
+                           "there is no column \"%s\", which the model needs", name[i]);
+        static const char *const type[] = {"numbers", "times", "words"};
+        return FAIL_AT(E903, s->t->path, "a file with columns as in the training",
+                       "column \"%s\" holds %s here, the model was trained on %s", name[i], type[c->type], type[wanted]);
+    }
+    mem_free(s->input);
+    s->input = input;
+    s->ninput = n;
+    summarise(s);
+    return 0;
+}
+
+err table_set_need_numbers(const struct table_set *s, const char *why) {
+    for (i32 i = 0; i < s->ninput; i++) {
+        const struct column *c = table_input(s, i);
+        char where[256], fix[400];
+        i64 row = 0;
+        if (c->type != COL_CATEGORY) continue;
+        while (row + 1 < s->t->nrow && c->code[row] < 0) row++;
+        table_where(s->t, row, c, where);
+        snprintf(fix, sizeof fix, "--ignore \"%.200s\"", c->name);
+        return FAIL_AT(E204, where, fix, "column \"%s\" holds words (\"%.60s\"): %s", c->name,
+                       c->code[row] < 0 ? "" : c->word[c->code[row]], why);
+    }
+    return 0;
+}
+
+static i64 first_missing(const struct column *c, i64 nrow) {
+    for (i64 i = 0; i < nrow; i++)
+        if (c->type == COL_CATEGORY ? c->code[i] < 0 : isnan(c->number[i])) return i;
+    return -1;
+}
+
+err table_set_need_all(const struct table_set *s, const char *fix) {
+    for (i32 i = -1; i < s->ninput; i++) {
+        const struct column *c = i < 0 ? table_target(s) : table_input(s, i);
+        const i64 row = c && c->missing ? first_missing(c, s->t->nrow) : -1;
+        char where[256];
+        if (row < 0) continue;
+        table_where(s->t, row, c, where);
+        return FAIL_AT(E207, where, fix, "column \"%s\" has %lld missing cell%s", c->name, (long long)c->missing,
+                       c->missing == 1 ? "" : "s");
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the kind ------------------------------------------------ */
+
+static err read_file(const struct options *o, const char *path, struct dataset **out) {
+    return table_set_read(o, path, o->target, false, out);
+}
+
+static void free_set(struct dataset *d) {
+    struct table_set *s = table_set_of(d);
+    table_free(s->t);
+    mem_free(s->input);
+    mem_free(s);
+}
+
+static u64 column_hash(u64 h, const struct column *c, i64 nrow) {
+    h = hash_bytes(h, c->name, strlen(c->name) + 1);
+    if (c->type == COL_NUMBER) return comm_hash(h, c->number, sizeof *c->number * (size_t)nrow);
+    h = comm_hash(h, c->code, sizeof *c->code * (size_t)nrow);
+    for (i32 w = 0; w < c->nword; w++) h = hash_bytes(h, c->word[w], strlen(c->word[w]) + 1);
+    return h;
+}
+
+static u64 hash(const struct dataset *d) {
+    const struct table_set *s = table_set_of(d);
+    u64 h = comm_hash(COMM_HASH, &d->nrow, sizeof d->nrow);
+    if (s->target >= 0) h = column_hash(h, table_target(s), d->nrow);
+    for (i32 i = 0; i < s->ninput; i++) h = column_hash(h, table_input(s, i), d->nrow);
+    return h;
+}
+
+static const struct column *column_at(const struct dataset *d, i32 i) {
+    const struct table_set *s = table_set_of(d);
+    return i < d->ntarget ? table_target(s) : table_input(s, i - d->ntarget);
+}
+
+static const char *column(const struct dataset *d, i32 i) { return column_at(d, i)->name; }
+
+static f64 value(const struct dataset *d, i32 i, i64 row) {
+    const struct column *c = column_at(d, i);
+    return c->type == COL_NUMBER ? c->number[row] : (f64)NAN;
+}
+
+static void label(const struct dataset *d, i64 row, char out[32]) {
+    snprintf(out, 32, "line %lld", (long long)table_line(table_set_of(d)->t, row));
+}
+
+static i32 facts(const struct dataset *d, struct report_fact *fact, struct arena *a) {
+    const struct table_set *s = table_set_of(d);
+    fact[0] = (struct report_fact){"inputs", arena_printf(a, "%d", s->ninput)};
+    fact[1] = (struct report_fact){"missing cells", arena_printf(a, "%lld", (long long)missing_inputs(s))};
+    return 2;
+}
+
+const struct data_kind data_table = {
+    .name = "table",
+    .read = read_file,
+    .free = free_set,
+    .hash = hash,
+    .column = column,
+    .value = value,
+    .label = label,
+    .facts = facts,
+};
