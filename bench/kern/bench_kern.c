@@ -110,7 +110,7 @@ static void print_row(struct samples *s, const struct rig *r, i32 number) {
            s->nquiet ? "quiet" : "NOT QUIET", ms, quarter(s->quiet, s->nquiet, 1), quarter(s->ms, s->n, 2));
     if (p->threads == 1) printf("  cpu %.3f", quarter(s->cpu, s->n, 2));
     printf("  (%d of %d)  %.0f GF/s = %.0f %% of %.0f", s->nquiet, s->n, rate, 100 * rate / s->fma, s->fma);
-    if (s->tiles > 0) printf(", %.0f %% of %.0f in tiles", 100 * rate / s->tiles, s->tiles);
+    if (s->tiles > 0) printf(", %.0f %% of %.0f from L1", 100 * rate / s->tiles, s->tiles);
     static const char *const name[] = {"prep", "fwd", "bwd", "dw"};
     for (i32 i = 0; i < 4 && p->phases; i++) printf("  %s %.3f", name[i], quarter(s->phase[i], s->n, 1) * 1e3);
     printf("\n");

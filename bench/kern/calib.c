@@ -19,7 +19,7 @@
 enum { BURSTS = 7, BURST_NS = 18000 };
 
 static const struct kern *yardstick;
-static i64 rounds = 1000, tile_rounds;
+static i64 rounds = 1000, tile_rounds, load_rounds = 10;
 
 static f64 median(f64 v[BURSTS]) {
     for (i32 i = 1; i < BURSTS; i++)
@@ -71,8 +71,7 @@ static f64 tile_run(i64 n) {
     return 4e-9 * 2 * 16 * 16 * 32 * (f64)n / (clock_now() - t);
 }
 
-f64 calib_tile(void) {
-    if (!tile_rounds) return 0;
+static f64 amx_rate(void) {
     struct config mine, before;
     memset(&mine, 0, sizeof mine);
     mine.palette = 1;
@@ -90,8 +89,27 @@ f64 calib_tile(void) {
 }
 #else
 static bool granted(void) { return false; }
-f64 calib_tile(void) { return 0; }
+static f64 amx_rate(void) { return 0; }
 #endif
+
+enum { LOAD_M = 24, LOAD_N = 64, LOAD_K = 32 }; /* 3 KB + 8 KB + 6 KB: half of the smallest L1 */
+
+/* n products of the measured kernels whose operands stay in L1. */
+static f64 load_run(i64 n) {
+    static _Thread_local _Alignas(64) f32 a[LOAD_M * LOAD_K], b[LOAD_K * LOAD_N], c[LOAD_M * LOAD_N];
+    const f64 t = clock_now();
+    for (i64 i = 0; i < n; i++) yardstick->gemm_nn(LOAD_M, LOAD_N, LOAD_K, a, LOAD_K, b, LOAD_N, c, LOAD_N, false);
+    return 2e-9 * LOAD_M * LOAD_N * LOAD_K * (f64)n / (clock_now() - t);
+}
+
+static f64 load_rate(void) {
+    f64 rate[BURSTS];
+    load_run(load_rounds);
+    for (i32 i = 0; i < BURSTS; i++) rate[i] = load_run(load_rounds);
+    return median(rate);
+}
+
+f64 calib_tile(void) { return tile_rounds ? amx_rate() : load_rate(); }
 
 err calib_init(const struct kern *k) {
     yardstick = k;
@@ -103,9 +121,10 @@ err calib_init(const struct kern *k) {
     }
     rounds = (i64)(20000 * (BURST_NS * 1e-9) / seconds) + 1;
     tile_rounds = 0;
+    load_rounds = (i64)(load_rate() * 1e9 / (2 * LOAD_M * LOAD_N * LOAD_K) * (BURST_NS * 1e-9)) + 1;
     if (!granted()) return 0;
     tile_rounds = 500;
-    const f64 rate = calib_tile();
+    const f64 rate = amx_rate();
     tile_rounds = (i64)(rate * 1e9 / (4 * 2 * 16 * 16 * 32) * (BURST_NS * 1e-9)) + 1;
     return 0;
 }
@@ -114,7 +133,7 @@ void calib_burst(void *calib) {
     struct calib *c = calib;
     const i32 slot = atomic_fetch_add(&c->next, 1) % CALIB_THREADS;
     c->fma[slot] = calib_fma();
-    c->tile[slot] = c->tiles ? calib_tile() : 0;
+    c->tile[slot] = c->tiles || !tile_rounds ? calib_tile() : 0;
 }
 
 f64 calib_take(struct calib *c, f64 *tile) {

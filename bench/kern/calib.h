@@ -3,7 +3,8 @@
  *     |-- warm-up --|-- burst --|-- burst --| ... 7 ...|      ~150 us; the median of the bursts counts
  *
  * fma   multiply-adds in registers, the reference of "% of peak", in the instruction set of the measured kernels
- * tile  2x2 AMX tiles with loads from L1: shows load on the sibling core that the register loop does not; 0 without AMX
+ * tile  2x2 AMX tiles with loads from L1, or without AMX products of the measured kernels from L1: shows load on the sibling
+ *       thread of the core, which takes half of L1 and of the load ports and which the register loop does not notice
  *
  * The same file is a shared module (bench_calib) for PyTorch's process, so both sides use the same calibration. */
 #ifndef STRETTO_BENCH_KERN_CALIB_H
@@ -17,7 +18,7 @@ enum { CALIB_THREADS = 64 };
 
 struct calib {
     _Atomic i32 next;                            /* threads that have run = slot of the next */
-    i32 tiles;                                   /* also run the tile loop */
+    i32 tiles;                                   /* AMX: also run the tile loop */
     f64 fma[CALIB_THREADS], tile[CALIB_THREADS]; /* GF/s by thread */
 };
 

@@ -29,8 +29,9 @@ METHOD = """## How it is measured
   the same weights and inputs; fp32: largest difference over the largest entry <= 5e-6; bf16: cosine >= 0.999 and relative L2 <= 2e-2 for every
   tensor; a full step: the gradient of the first step and the losses of ten. `checked` shows what came out.
 - One sample is one step: forward, backward and weight gradients, the packing of transposed weights included; no gradient of the input, which is
-  data. Implementations take turns, a few samples each. Before and after every sample a calibration loop (multiply-adds in registers, ~150 us, the
-  median of seven bursts; for bf16 also AMX tiles with loads, where there are any) runs on the same threads of the same process, PyTorch's OpenMP threads included.
+  data. Implementations take turns, a few samples each. Before and after every sample two calibration loops (multiply-adds in registers, then products
+  of the kernels from L1, which a busy sibling thread slows down; for bf16 AMX tiles where there are any; ~150 us each, the median of seven bursts) run on the same
+  threads of the same process, PyTorch's OpenMP threads included.
 - Quiet: both loops at 90 % or more of what they usually reach for this implementation in this row, and the threads waited for a processor during less
   than 2 % of the step. Times are `median (first quarter, median of all samples)` in ms over all processes; a row with fewer than {full} quiet
   samples of an implementation says so, with fewer than {few} it has no figure. Every implementation ran in {generations} processes, one after another.
@@ -48,12 +49,27 @@ def kernels(info):
     return next((v.split()[2].rstrip(",") for k, v in info.items() if k.startswith("ours") and v.startswith("stretto kernels ")), "")
 
 
+# AVX2 has bars of its own, for processors without AVX-512: % of the multiply-add peak, and times PyTorch, at the five shapes.
+AVX2_PEAK = (78, 82, 84, 42, 86)
+AVX2_RATIO = {("lstm", 1): (2.2, 1.9, 1.6, 2, 1.4), ("lstm", 2): (2.5, 2, 1.6, 3, 1.3), ("gru", 1): (8, 3, 2.3, 30, 1.8)}
+
+
+def avx2_bars(row):
+    shape, alike = int(row["shape"][1]) - 1, (row["group"], row["threads"])
+    if row["layers"] == 1 and alike in AVX2_RATIO:
+        row["bar"] = AVX2_RATIO[alike][shape]
+        row["bar_peak"] = AVX2_PEAK[shape] if alike == ("lstm", 1) else 0
+
+
 def judge(row, isa):
     """The bars of a row, those of the issue, on kernels of this instruction set: bf16 is held against PyTorch on AMX, else against our own fp32."""
+    row["amx"] = isa == "amx"
     case = next((c for c in cases.rows() if c.key == "/".join(filter(None, [row["group"], row["variant"], row["shape"], f"{row['layers']}L",
                                                                            f"{row['threads']}t"]))), None)
     if case:
         row["bar"], row["bar_peak"], row["bar_over_fp32"] = case.bar, case.peak, case.over_fp32
+    if isa == "avx2":
+        avx2_bars(row)
     row["bar_own"] = 0
     if row["group"] == "bf16" and isa != "amx":
         row["bar_own"] = case.own if case and isa == "avx512_bf16" else 0
@@ -107,6 +123,8 @@ def nominal(row):
 def peak(row):
     mine = row["got"].get("ours")
     if not mine or not row["good"] or row["group"] == "step":
+        return "-"
+    if row["group"] == "bf16" and not row["amx"]:
         return "-"
     share = mine["tile_peak"] if row["group"] == "bf16" else mine["peak"]
     return against(share, row["bar_peak"], " %") if share else "-"
