@@ -250,7 +250,7 @@ def main():
     text = ["# Results: kernels", "", "`make bench-kernels` writes this page; every row, good or bad, as it came out.", "",
             machine(record) + f" {ours}. Compiler {compiler()}, glibc {platform.libc_ver()[1]}. PyTorch {peers.get('torch')}, {peers.get('onednn')}, "
             f"{peers.get('cpu')}. {record['seconds'] / 60:.0f} minutes.", "", *again,
-            f"**{len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure.** Bars are those of the fourth issue, over PyTorch's best setting.", "",
+            f"**{len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure.** Bars are those of the issues, over PyTorch's best setting.", "",
             f"![ratios over PyTorch](img/{image})", ""]
     for title, found in (("Missed", missed), ("Without a figure", open_)):
         if found:
