@@ -106,6 +106,12 @@ static err check_plan(const struct options *o) {
     return e;
 }
 
+err need_forecaster(const struct options *o, const char *verb) {
+    if (strcmp(o->task, "forecast") == 0) return 0;
+    return FAIL_AT(E106, "--task", "--task forecast", "stretto %s knows the steps of forecasters, not those of --task %s", verb,
+                   o->task);
+}
+
 stretto_err stretto_config_check(stretto_config *self) {
     const struct options *o = &self->o;
     const struct kern *k;

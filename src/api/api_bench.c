@@ -203,6 +203,7 @@ static err bench_all(struct options *o, const struct run_context *ctx, struct be
     struct series shape = {.nrow = ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     if (opt_given(o, OPT_batch) && opt_given(o, OPT_context) && !opt_is_auto(o, OPT_context))
         shape.nrow = lmax(ROWS, 2 * o->batch * o->context); /* enough rows for the given batch */
+    TRY(need_forecaster(o, "bench"));
     TRY(resolve_forecast(o, &shape, NULL, &spec, &split));
     if (opt_given(o, OPT_hidden)) return bench_width(o, ctx, &spec, spec.hidden, rows, n);
     for (i32 w = 0; w < WIDTHS; w++) TRY(bench_width(o, ctx, &spec, 32 << w, rows, n));

@@ -39,6 +39,7 @@ static err shape_spec(struct stretto_plan *p) {
     struct split split = {0};
     const i32 n = (i32)p->o.columns;
     p->shape = (struct series){.nrow = SHAPE_ROWS, .ncol = n, .ntarget = n, .freq = {.season = 24}};
+    TRY(need_forecaster(&p->o, "plan"));
     TRY(resolve_forecast(&p->o, rows_of(p), NULL, &p->spec, &split));
     p->windows = forecast_epoch(&p->spec, split.train);
     p->seen = split.validation;

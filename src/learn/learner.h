@@ -42,6 +42,7 @@ struct memory_columns { /* [ncol][nrow] values, NaN = missing */
 
 struct data_kind {
     const char *name; /* "series" */
+    const enum opt_id *takes; /* options of the group data that it reads; OPT_COUNT ends the list; NULL = all */
     err (*read)(const struct options *o, const char *path, struct dataset **out);
     err (*wrap)(const struct options *o, const struct memory_columns *from, struct dataset **out); /* NULL = files alone */
     void (*free)(struct dataset *d);
@@ -185,8 +186,8 @@ struct learner {
     const struct data_kind *data;
     const struct model_ops *ops;
     size_t spec_bytes;
-    /* The options of the groups model, task and training that the learner uses; OPT_COUNT ends the list.  Others, where they are
-     * given, are refused.  NULL = all but those of the group task. */
+    /* The options that the learner uses, beside those of its data kind, the output, --threads, --ranks, --memory and --kernel;
+     * OPT_COUNT ends the list.  Others, where they are given, are refused.  NULL = all but those of the group task. */
     const enum opt_id *takes;
     /* Each function but fit may be NULL. */
     err (*check)(const struct options *o);   /* E1xx, E4xx: combinations of options that are invalid for any data */

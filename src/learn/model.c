@@ -30,13 +30,25 @@ err learner_of(const struct options *o, const struct learner **out) {
     return *out ? 0 : FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", o->task);
 }
 
+static bool is_in(const enum opt_id *list, enum opt_id id) {
+    while (*list != OPT_COUNT && *list != id) list++;
+    return *list == id;
+}
+
+/* Options that serve every learner; of the other ones about the machine and the output, a learner names those that it uses. */
+static bool is_common(enum opt_id id) {
+    static const enum opt_id machine[] = {OPT_threads, OPT_memory, OPT_kernel, OPT_ranks, OPT_COUNT};
+    static const enum opt_id forecasts[] = {OPT_stride, OPT_score_scale, OPT_score_steps, OPT_wide_output, OPT_COUNT};
+    const enum opt_group group = opt_info(id)->group;
+    return id == OPT_task || (group == OPT_MACHINE && is_in(machine, id)) || (group == OPT_OUTPUT && !is_in(forecasts, id)) ||
+           group == OPT_VERB || group == OPT_HIDDEN;
+}
+
 static bool is_taken(const struct learner *l, enum opt_id id) {
     const enum opt_group group = opt_info(id)->group;
-    if (group != OPT_MODEL && group != OPT_TASK && group != OPT_TRAINING) return true;
     if (!l->takes) return group != OPT_TASK;
-    for (const enum opt_id *at = l->takes; *at != OPT_COUNT; at++)
-        if (*at == id) return true;
-    return id == OPT_task;
+    if (group == OPT_DATA) return !l->data->takes || is_in(l->data->takes, id);
+    return is_common(id) || is_in(l->takes, id);
 }
 
 err learner_check(const struct options *o) {

@@ -201,8 +201,12 @@ static i32 facts(const struct dataset *d, struct report_fact *fact, struct arena
     return 2;
 }
 
+static const enum opt_id takes[] = {OPT_time, OPT_time_format, OPT_target, OPT_cat, OPT_ignore, OPT_header, OPT_na, OPT_sep,
+                                    OPT_decimal, OPT_validation, OPT_test, OPT_data_changed, OPT_COUNT};
+
 const struct data_kind data_table = {
     .name = "table",
+    .takes = takes,
     .read = read_file,
     .free = free_set,
     .hash = hash,
