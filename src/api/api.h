@@ -44,6 +44,8 @@ struct run_context {
 err run_context_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
                   struct run_context *out);
 void run_context_close(struct run_context *w);
+/* Between two fits: the run goes on without these of its devices (bit k: devices.at[k]); on the cores if none is left. */
+err run_context_without(u64 lost, struct run_context *w);
 
 /* Sets what options say about the training plan: --parallel, --grains, --micro-batches, --place, --stage-order. */
 void plan_wishes(const struct options *o, struct resources *use);
@@ -63,6 +65,7 @@ struct curve_point {
 struct history {
     struct curve_point *point;
     i64 n, cap;
+    i64 step; /* the last one that was done */
     struct str notes, warnings; /* one a line */
 };
 err history_csv(const struct history *c, const char *path); /* member,step,train,valid,best */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/api.h"
+#include "api/lost.h"
 #include "base/json.h"
 
 enum { FOLDS_MOST = 1000 };
@@ -86,7 +86,9 @@ static err run(struct backtest *b) {
     b->each = strcmp(t->o.refit, "each") == 0;
     TRY(t->learner->folds(&t->job, b->folds, b->each, b->border));
     for (i32 k = 0; k < b->folds; k++) {
-        err e = one_fold(b, k);
+        err e;
+        do e = one_fold(b, k);
+        while (e < 0 && lost_left(t, e, "with this fold from its beginning"));
         if (e != 0) return e;
     }
     last_line(b);

@@ -3,11 +3,19 @@
 #include <stdio.h>
 
 #include "api/keep.h"
+#include "api/lost.h"
 #include "api/plan_shape.h"
 #include "api/ranks.h"
 #include "base/file.h"
 #include "report/jsonl.h"
 #include "report/trace.h"
+
+/* What a device that is lost takes with it is at most what was computed since the last checkpoint. */
+static err more_checkpoints(struct stretto_trainer *t) {
+    static const struct opt_from from = {.rank = OPT_RANK_PRESET, .origin = "a device may be lost"};
+    if (t->ctx.devices.n == 0 || opt_given(&t->o, OPT_checkpoint_every)) return 0;
+    return opt_set_id(&t->o, OPT_checkpoint_every, "1m", &from);
+}
 
 /* joins: this process is a rank of an MPI job and trains with the others. */
 static err open_trainer(const struct options *o, stretto_data *data, bool joins, struct stretto_trainer *t) {
@@ -17,7 +25,7 @@ static err open_trainer(const struct options *o, stretto_data *data, bool joins,
     TRY(opt_copy(&t->o, o));
     TRY(run_context_open(&t->o, &t->events, &t->stop, joins, &t->ctx));
     if (trainer_is_silent(t)) t->events.n = 0;
-    return 0;
+    return more_checkpoints(t);
 }
 
 stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stretto_trainer **out) {
@@ -136,7 +144,7 @@ static err fit(struct stretto_trainer *t) {
     t->job.foresee = keep_foresee;
     t->job.make_room = keep_make_room;
     t->job.owner = t;
-    const err e = ranks_fit(t, t->learner, &t->job, &m);
+    const err e = lost_fit(t, &m);
     if (e != 0) return e; /* failed, or stopped by a signal after a checkpoint */
     if (trainer_is_silent(t)) {
         const err ended = ranks_finish(t), reason = m->stopped;
@@ -215,7 +223,8 @@ static void write_log(struct stretto_trainer *t) {
 static err results(struct stretto_trainer *t) {
     err e;
     event_phase(&t->events, "score");
-    e = score(t);
+    do e = score(t);
+    while (e < 0 && lost_left(t, e, "to score the model"));
     if (e >= 0 && t->model->record.len == 0) e = trainer_record(t, &t->model->record);
     if (e >= 0) return t->model->m->stopped;
     keep_output(t, e, "--run-dir");

@@ -25,6 +25,7 @@ static err keep_point(struct history *c, const struct event *e) {
 
 static void keep(void *self, const struct event *e) {
     struct history *c = self;
+    if (e->kind == EVENT_TICK || e->kind == EVENT_BEGIN) c->step = e->step;
     const bool point = e->kind == EVENT_STEP || e->kind == EVENT_VALID;
     if (point && keep_point(c, e) < 0) return; /* out of memory: a report with fewer points is better than a failed run */
     const bool note = e->kind == EVENT_NOTE || e->kind == EVENT_DETAIL;

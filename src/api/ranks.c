@@ -74,18 +74,25 @@ static err machine_of_ranks(const struct run_context *w, i32 size) {
     return 0;
 }
 
+/* share: NULL = all alike. */
+static err machine_for(struct run_context *w, i32 size, const f64 *share) {
+    if (size <= 1) return 0;
+    NEW(w->ranks, 1);
+    TRY(machine_of_ranks(w, size));
+    if (share) machine_set_shares(w->ranks, share);
+    TRY(comm_broadcast(w->comm, "machine", w->ranks, (i64)machine_bytes(w->ranks)));
+    return machine_trim(&w->ranks);
+}
+
 err ranks_machine(const struct options *o, struct run_context *w) {
     const i32 size = w->comm ? comm_size(w->comm) : imax((i32)o->ranks, w->devices.n);
     f64 share[COMM_RANKS];
     bool even;
     TRY(shares_of_ranks(o, w->comm, size, share, &even, &w->shares_from));
-    if (size <= 1) return 0;
-    NEW(w->ranks, 1);
-    TRY(machine_of_ranks(w, size));
-    if (!even) machine_set_shares(w->ranks, share);
-    TRY(comm_broadcast(w->comm, "machine", w->ranks, (i64)machine_bytes(w->ranks)));
-    return machine_trim(&w->ranks);
+    return machine_for(w, size, even ? NULL : share);
 }
+
+err ranks_machine_left(struct run_context *w) { return machine_for(w, imax(1, w->devices.n), NULL); }
 
 /* ------------------------------------------------------------------ before the first step ----------------------------------- */
 
@@ -203,7 +210,7 @@ static err threads_fit(i32 size, const struct learner *learner, const struct lea
         if (r[k].started) pthread_join(r[k].thread, NULL);
         model_free(r[k].m);
         mem_free(r[k].machine);
-        if (e >= 0 && r[k].e < 0) {
+        if (r[k].e < 0 && (e >= 0 || (e == -E801 && r[k].e != -E801))) { /* E801 alone follows from what another rank has */
             err_put(&r[k].why);
             e = r[k].e;
         }

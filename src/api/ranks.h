@@ -12,6 +12,8 @@ err ranks_join(const struct options *o, struct run_context *w);
 err ranks_threads(const struct options *o, struct run_context *w, i32 *threads);
 /* Sets w->ranks to the machine of all ranks, as rank 0 sees it. */
 err ranks_machine(const struct options *o, struct run_context *w);
+/* The same after the loss of devices: a rank for each that is left, with even shares. */
+err ranks_machine_left(struct run_context *w);
 /* Runs learner->fit on every rank; *out = the model of this process. */
 err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct learn_job *job, struct model **out);
 

@@ -13,6 +13,14 @@ void plan_wishes(const struct options *o, struct resources *use) {
     use->all_forward = strcmp(o->stage_order, "gpipe") == 0;
 }
 
+static err machines_of_devices(struct run_context *w) {
+    TRY(devices_machine(&w->devices, comm_rank(w->comm), w->host, &w->machine));
+    for (i32 i = 0; i < w->devices.n; i++) TRY(devices_machine(&w->devices, i, w->host, &w->forward[i]));
+    w->use.forward = (const struct machine *const *)w->forward;
+    w->use.nforward = w->devices.n;
+    return 0;
+}
+
 /* The devices of this process: those of --device, in turn for the ranks of a launcher, in place of the cores.  Together all of
  * them share forecasts of many windows. */
 static err take_devices(const struct options *o, struct run_context *w) {
@@ -24,11 +32,7 @@ static err take_devices(const struct options *o, struct run_context *w) {
     TRY(machine_trim(&w->machine));
     w->host = w->machine;
     w->machine = NULL;
-    TRY(devices_machine(&w->devices, comm_rank(w->comm), w->host, &w->machine));
-    for (i32 i = 0; i < w->devices.n; i++) TRY(devices_machine(&w->devices, i, w->host, &w->forward[i]));
-    w->use.forward = (const struct machine *const *)w->forward;
-    w->use.nforward = w->devices.n;
-    return 0;
+    return machines_of_devices(w);
 }
 
 static err fill(const struct options *o, bool joins, struct run_context *w) {
@@ -62,14 +66,44 @@ err run_context_open(const struct options *o, const struct events *events, const
     return e;
 }
 
-void run_context_close(struct run_context *w) {
+/* What follows from the devices, and the threads. */
+static void drop_machines(struct run_context *w) {
     pool_free(w->use.pool);
+    mem_free(w->ranks);
+    mem_free(w->machine);
+    for (i32 i = 0; i < DEVICE_WISHES; i++) {
+        mem_free(w->forward[i]);
+        w->forward[i] = NULL;
+    }
+    w->use.pool = NULL;
+    w->use.forward = NULL;
+    w->use.nforward = 0;
+    w->ranks = w->machine = NULL;
+}
+
+err run_context_without(u64 lost, struct run_context *w) {
+    struct device_wishes *d = &w->devices;
+    i32 left = 0;
+    drop_machines(w);
+    for (i32 i = 0; i < d->n; i++)
+        if (!(lost >> i & 1)) d->at[left++] = d->at[i];
+    d->n = left;
+    if (left > 0) {
+        TRY(machines_of_devices(w));
+    } else {
+        w->machine = w->host;
+        w->host = NULL;
+    }
+    w->use.machine = w->machine;
+    TRY(ranks_machine_left(w));
+    return pool_new(w->machine->ndevice, &w->use.pool);
+}
+
+void run_context_close(struct run_context *w) {
+    drop_machines(w);
     wisdom_close(&w->wisdom);
     comm_free(w->comm);
-    mem_free(w->ranks);
     mem_free(w->host);
-    for (i32 i = 0; i < DEVICE_WISHES; i++) mem_free(w->forward[i]);
     str_free(&w->shares_from);
-    mem_free(w->machine);
     *w = (struct run_context){0};
 }

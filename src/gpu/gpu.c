@@ -39,7 +39,9 @@ struct gpu {
     struct err_record why;
 };
 
-static _Atomic u64 hung[COUNT(drivers)]; /* of each driver: devices that have hung, bit i for device i */
+/* Devices of each driver, bit i for device i: that have hung, have been opened, have failed since, and have refused memory. */
+enum fate { HUNG, OPENED, FAILED, REFUSED, FATES };
+static _Atomic u64 fates[FATES][COUNT(drivers)];
 
 static _Thread_local struct gpu *here;
 static _Thread_local i32 lane; /* of `here` */
@@ -51,6 +53,22 @@ const struct gpu_driver *gpu_driver_find(const char *name) {
     for (size_t i = 0; i < COUNT(drivers); i++)
         if (strcmp(drivers[i]->name, name) == 0) return drivers[i];
     return NULL;
+}
+
+/* ------------------------------------------------------------------ what became of them ------------------------------------- */
+
+static size_t place_of(const struct gpu_driver *d) {
+    for (size_t i = 1; i < COUNT(drivers); i++)
+        if (drivers[i] == d) return i;
+    return 0;
+}
+
+static bool is_known(const struct gpu_driver *d, i32 index, enum fate what) {
+    return (atomic_load(&fates[what][place_of(d)]) >> index & 1) != 0;
+}
+
+static void learn(const struct gpu *g, enum fate what) {
+    atomic_fetch_or(&fates[what][place_of(g->driver)], (u64)1 << g->index);
 }
 
 /* ------------------------------------------------------------------ opening ------------------------------------------------- */
@@ -100,12 +118,20 @@ err gpu_open(const struct gpu_driver *d, i32 index, i32 lanes, i64 bytes, struct
     g->driver = d;
     g->index = index;
     const err e = open_on(g, index, lanes, bytes);
+    if (e == -E601) learn(g, REFUSED);
+    else if (e < 0 && is_known(d, index, OPENED)) learn(g, FAILED);
     if (e < 0) {
         gpu_close(g);
         return e;
     }
+    learn(g, OPENED);
+    atomic_fetch_and(&fates[REFUSED][place_of(d)], ~((u64)1 << index));
     *out = g;
     return 0;
+}
+
+bool gpu_is_lost(const struct gpu_driver *d, i32 index) {
+    return is_known(d, index, HUNG) || is_known(d, index, FAILED) || is_known(d, index, REFUSED);
 }
 
 i32 gpu_lanes(const struct gpu *g) { return g->lanes; }
@@ -133,6 +159,7 @@ static bool works(void) { return atomic_load_explicit(&here->failed, memory_orde
 static void note(err e) {
     if (e >= 0 || atomic_flag_test_and_set(&here->failing)) return;
     here->why = *err_last();
+    learn(here, FAILED);
     atomic_store(&here->failed, -e);
 }
 
@@ -144,12 +171,7 @@ static struct gpu_rows rows_of(const void *device, i64 pitch, i64 host_pitch, i6
     return (struct gpu_rows){.bytes = bytes, .n = n, .at = gpu_offset(device), .pitch = pitch, .host_pitch = host_pitch};
 }
 
-static _Atomic u64 *hung_of(const struct gpu *g) {
-    for (size_t i = 0; i < COUNT(drivers); i++)
-        if (drivers[i] == g->driver) return &hung[i];
-    return &hung[0];
-}
-static bool is_hung(const struct gpu *g) { return (atomic_load(hung_of(g)) >> g->index & 1) != 0; }
+static bool is_hung(const struct gpu *g) { return is_known(g->driver, g->index, HUNG); }
 
 /* A device fails before a rank that waits for a message does (STRETTO_DEADLINE): else the error would blame that rank. */
 #define SOONER 0.8
@@ -168,7 +190,7 @@ static err wait_idle(void) {
         }
         if (clock_now() > end) break;
     }
-    atomic_fetch_or(hung_of(g), (u64)1 << g->index);
+    learn(g, HUNG);
     return FAIL_AT(E831, g->card.at,
                    "--device cpu   or   STRETTO_DEADLINE=SECONDS to wait longer   (a training: stretto resume RUN --device cpu "
                    "--parallel auto)",

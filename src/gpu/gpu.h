@@ -94,6 +94,9 @@ struct gpu;
 /* E830 if there is no such device (the message lists those that there are), E601, E831. */
 err gpu_open(const struct gpu_driver *d, i32 index, i32 lanes, i64 bytes, struct gpu **out);
 void gpu_close(struct gpu *g); /* NULL is fine */
+/* True if a device of this process has failed since it was opened, or refused the memory that it was last asked for: a run goes
+ * on without it.  False for one that has never worked, which is an error of the setup. */
+bool gpu_is_lost(const struct gpu_driver *d, i32 index);
 i32 gpu_lanes(const struct gpu *g);
 void *gpu_heap(const struct gpu *g); /* address of its first byte; 4096-byte aligned */
 

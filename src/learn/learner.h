@@ -171,6 +171,7 @@ struct learn_job {
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* continue from the newest checkpoint of run_dir */
+    f64 spent;                      /* seconds of the time limit that an attempt which lost its device has used */
     void (*healed)(void *owner, const struct comm_loss *loss); /* called after ranks died and the survivors were renumbered;
                                                                 * may be NULL */
     /* foresee, before the first step, on rank 0: checks that a model and a checkpoint of these sizes fit on the disk, and

@@ -115,7 +115,7 @@ static err learn(struct fit *t) {
         TRY(slices_read_plan(t));
         TRY(training_prepare(t));
     }
-    if (s->time_limit > 0 && t->at.deadline <= 0) t->at.deadline = clock_now() + s->time_limit;
+    if (s->time_limit > 0 && t->at.deadline <= 0) t->at.deadline = clock_now() + dmax(1e-3, s->time_limit - t->job->spent);
     err e = 0;
     if (!t->at.refitting) {
         e = forecast_train_members(t);
