@@ -1,10 +1,12 @@
 /* report_fill.c - the report, the plot and the trace of a finished trainer. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/keep.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "gpu/gpu.h"
 #include "report/report.h"
 #include "report/trace.h"
 
@@ -74,6 +76,47 @@ static err fill_splits(struct filler *p) {
     return 0;
 }
 
+/* Share of the time of copies in which another lane computed, in the steps of the trace; NaN = there are none. */
+static f64 hidden_share(const struct model *m) {
+    f64 all = 0, hidden = 0;
+    for (i32 i = 0; i < m->nspan; i++) {
+        const struct task_span *c = &m->span[i];
+        f64 most = 0; /* of the lanes, the one that covers most of it */
+        if (!c->copy) continue;
+        for (i32 lane = 0; lane < GPU_LANES; lane++) {
+            f64 sum = 0;
+            for (i32 k = 0; k < m->nspan; k++) {
+                const struct task_span *s = &m->span[k];
+                if (!s->copy && s->worker == lane && lane != c->worker) sum += dmax(0, dmin(s->t1, c->t1) - dmax(s->t0, c->t0));
+            }
+            most = dmax(most, sum);
+        }
+        all += c->t1 - c->t0;
+        hidden += dmin(most, c->t1 - c->t0);
+    }
+    return all > 0 ? hidden / all : (f64)NAN;
+}
+
+/* Memory and copies of a device, over all of the run. */
+static void device_facts(struct filler *p, const struct device_wish *at, struct report_fact *machine) {
+    const struct gpu_driver *d = gpu_driver_find(at->kind);
+    struct arena *a = &p->a;
+    struct gpu_use u;
+    char hidden[96] = "";
+    if (!d || !gpu_used(d, at->card, &u)) return;
+    const f64 share = hidden_share(p->m);
+    if (!isnan(share))
+        snprintf(hidden, sizeof hidden, "; behind kernels of other lanes, in the steps of the timeline: %.0f %%", 100 * share);
+    machine[p->r.nmachine++] = (struct report_fact){
+        arena_printf(a, "%s:%d memory", at->kind, at->card),
+        arena_printf(a, "at most %.1f MiB of %.1f MiB (%.1f %%)", (f64)u.peak / 0x1p20, (f64)u.capacity / 0x1p20,
+                     100 * (f64)u.peak / dmax(1, (f64)u.capacity))};
+    machine[p->r.nmachine++] = (struct report_fact){
+        arena_printf(a, "%s:%d copies", at->kind, at->card),
+        arena_printf(a, "%.1f MiB to it in %.3f s, %.1f MiB from it in %.3f s%s", (f64)u.to / 0x1p20, u.to_seconds,
+                     (f64)u.from / 0x1p20, u.from_seconds, hidden)};
+}
+
 static err fill_facts(struct filler *p) {
     struct report_fact *data, *machine;
     struct arena *a = &p->a;
@@ -81,7 +124,7 @@ static err fill_facts(struct filler *p) {
     const struct dataset *d = p->t->data->set;
     struct description about = {0};
     ARENA_NEW(a, data, 2 + DATA_FACTS);
-    ARENA_NEW(a, machine, 6);
+    ARENA_NEW(a, machine, 6 + 2 * p->t->ctx.devices.n);
     TRY(p->t->learner->ops->describe(p->m, &about));
     data[0] = (struct report_fact){"file", d->path};
     data[1] = (struct report_fact){"read", d->summary};
@@ -97,6 +140,7 @@ static err fill_facts(struct filler *p) {
     machine[5] = (struct report_fact){"planned buffers", arena_printf(a, "%.1f MiB", (f64)p->m->planned_bytes / 1048576.0)};
     p->r.machine = machine;
     p->r.nmachine = 6;
+    for (i32 i = 0; i < p->t->ctx.devices.n; i++) device_facts(p, &p->t->ctx.devices.at[i], machine);
     return 0;
 }
 
@@ -134,8 +178,11 @@ static err lines(struct filler *p, const struct str *text, const char *const **o
 /* The spans of the last few steps that the executor kept. */
 static err spans_of(const struct model *m, struct arena *a, struct span **out) {
     ARENA_NEW(a, *out, m->nspan + 1);
+    bool device = false;
+    for (i32 i = 0; i < m->nspan; i++) device = device || m->span[i].copy;
     for (i32 i = 0; i < m->nspan; i++)
-        (*out)[i] = (struct span){.lane = arena_printf(a, "thread %d", m->span[i].worker),
+        (*out)[i] = (struct span){.lane = arena_printf(a, "%s %d", m->span[i].copy ? "copies" : device ? "lane" : "thread",
+                                                       m->span[i].worker),
                                   .name = m->span[i].name,
                                   .t0 = m->span[i].t0 - m->span[0].t0,
                                   .t1 = m->span[i].t1 - m->span[0].t0};

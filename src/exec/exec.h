@@ -110,9 +110,12 @@ struct task_span {
     u32 task; /* of the plan; for `blocks` tasks that ran together, the first one */
     char name[32];
     f64 t0, t1; /* seconds since exec_bind; on virtual devices: of their clock */
+    bool copy;  /* between host and device; no task then, and `worker` is the lane, the last one for messages */
 };
 void exec_trace(struct exec *x, bool on); /* records spans in a ring; off by default */
 i32 exec_spans(const struct exec *x, struct task_span *out, i32 max);
+/* The copies to and from a device in those steps, from `since` on; 0 where memory is the host's. */
+i32 exec_copies(const struct exec *x, f64 since, struct task_span *out, i32 max);
 /* Duration of the last step on virtual devices, by their clock; 0 for real devices. */
 f64 exec_virtual_seconds(const struct exec *x);
 

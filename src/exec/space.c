@@ -1,6 +1,7 @@
 /* space.c - the memory of a device: its heap, copies between heap and host, and the order of lanes (space.h). */
 #include "exec/space.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -22,12 +23,23 @@ static struct range range_of(const struct pbuf *b, i32 t0, i32 t1, i64 lo, i64 h
     return (struct range){first * pitch + lo * unit, pitch, (hi - lo) * unit, steps};
 }
 
+/* The lane of the thread is one of this space's. */
+static void record_copy(const struct exec *x, bool to_device) {
+    const struct gpu_place at = gpu_enter(NULL, 0);
+    struct copies *c = &x->space->copies[at.lane];
+    f64 begin;
+    gpu_enter(at.gpu, at.lane);
+    const f64 end = gpu_copied(&begin);
+    c->ring[c->n++ % COPY_RING] = (struct copy_record){begin - x->epoch, end - x->epoch, to_device};
+}
+
 static void move(const struct exec *x, u32 buf, const struct range *r, bool to_device) {
     char *host = (char *)x->mem[0][buf] + r->at, *device = (char *)x->space->mem[buf] + r->at;
     if (to_device)
         gpu_put(device, r->pitch, host, r->pitch, r->bytes, r->n);
     else
         gpu_get(host, r->pitch, device, r->pitch, r->bytes, r->n);
+    if (x->space->timed && x->trace) record_copy(x, to_device);
 }
 
 static void move_used(const struct exec *x, u32 buf, bool to_device) {
@@ -96,6 +108,8 @@ static err bind_marks(struct exec *x) {
         ARENA_NEW(&x->arena, s->mark[q], x->queue[q].n + 1);
         ARENA_NEW(&x->arena, s->begin[q], x->queue[q].n + 1);
     }
+    ARENA_NEW(&x->arena, s->copies, x->nqueue + 1);
+    for (u32 q = 0; q <= x->nqueue; q++) ARENA_NEW(&x->arena, s->copies[q].ring, COPY_RING);
     s->waits = x->nqueue > 1 || x->comm;
     s->can_time = 2 * most < GPU_SLOTS;
     if (!s->waits || most < GPU_SLOTS) return 0;
@@ -170,20 +184,24 @@ static err leave(struct gpu_place was) {
     return e;
 }
 
+enum { TRACED_STEPS = 64 };
+
 err space_begin(struct exec *x) {
     struct space *s = x->space;
     if (!s) return 0;
     const struct gpu_place was = gpu_enter(s->gpu, 0);
-    s->timed = s->can_time && (x->comm || x->trace);
-    s->host_begin = x->trace ? clock_now() : 0;
+    const bool traced = x->trace && (s->replay.end == 0 || x->serial < TRACED_STEPS); /* a replayed graph shows no items */
+    s->timed = s->can_time && (x->comm || traced);
     for (u32 i = 0; i < x->plan->nbuf; i++) {
         if (!x->plan->buf[i].lent || (s->written[i] && !s->fresh[i])) continue;
         move_used(x, i, true);
         s->fresh[i] = false;
     }
-    if (x->nqueue > 1 || x->comm) return leave(was); /* other lanes read it too */
-    gpu_enter(was.gpu, was.lane);
-    return 0;
+    err e = 0;
+    if (x->nqueue > 1 || x->comm) e = leave(was); /* other lanes read it too */
+    else gpu_enter(was.gpu, was.lane);
+    s->host_begin = clock_now();
+    return e;
 }
 
 /* Adds the seconds of a lane's items, by the clock of the device: those of rows to the measured speed of the rank, all to the
@@ -197,7 +215,7 @@ static void read_clock(struct exec *x, u32 lane) {
         const f64 after = gpu_between((i32)s->begin[lane][0], (i32)s->begin[lane][i]);
         if (took < 0 || after < 0) continue;
         if (x->comm && x->client.kernel[x->plan->task[task].kind].rows) q->busy += took;
-        if (x->trace) trace_add(x, q, task, s->host_begin + after, s->host_begin + after + took);
+        if (x->trace && q->ring) trace_add(x, q, task, s->host_begin + after, s->host_begin + after + took);
     }
 }
 
@@ -231,6 +249,23 @@ err exec_bring(struct exec *x) {
         s->fresh[i] = true;
     }
     return leave(was);
+}
+
+/* Newest first, of each lane an equal number; those before the first span of a task lie outside of the picture. */
+i32 exec_copies(const struct exec *x, f64 since, struct task_span *out, i32 max) {
+    const struct space *s = x->space;
+    i32 n = 0;
+    for (u32 q = 0; s && q <= x->nqueue; q++) {
+        const struct copies *c = &s->copies[q];
+        const u32 most = (u32)imin(COPY_RING, max / (i32)(x->nqueue + 1)), count = c->n < most ? c->n : most;
+        for (u32 i = c->n - count; i != c->n; i++) {
+            const struct copy_record *r = &c->ring[i % COPY_RING];
+            if (r->t0 < since) continue;
+            out[n] = (struct task_span){.worker = (i32)q, .copy = true, .t0 = r->t0, .t1 = r->t1};
+            snprintf(out[n++].name, sizeof out->name, "%s", r->to_device ? "put" : "get");
+        }
+    }
+    return n;
 }
 
 err exec_look(struct exec *x, u32 buf) {

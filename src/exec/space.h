@@ -12,6 +12,7 @@
 #include "exec/bound.h"
 #include "gpu/gpu.h"
 
+enum { COPY_RING = 256 };
 struct space {
     struct gpu *gpu;
     void **mem;                    /* [nbuf] addresses in the heap; NULL = no task on the device uses the buffer */
@@ -23,6 +24,13 @@ struct space {
     u32 **mark, **begin; /* [nqueue][items] marks after and before each item: for queues that wait for it, and for its time */
     bool can_time;       /* a lane keeps the marks of a whole step */
     f64 host_begin;      /* clock when the step began */
+    struct copies {
+        struct copy_record {
+            f64 t0, t1;
+            bool to_device;
+        } *ring;         /* [COPY_RING] the last ones of a lane while steps are timed for the trace */
+        u32 n;
+    } *copies;           /* [lanes] */
     bool waits, timed;   /* other lanes wait for marks; the device's clock is read (ranks measure their speed, traces) */
     struct {
         void *graph; /* the items before `end`, recorded; NULL = none */

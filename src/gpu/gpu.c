@@ -33,8 +33,10 @@ struct gpu {
     char *heap;
     i64 bytes, reserved;
     i32 index, lanes, mark[GPU_LANES];
+    bool opened;
     _Atomic int failed; /* 0, or the code of the first failure: `why` is then complete */
     atomic_flag failing;
+    f64 begin[GPU_LANES], end[GPU_LANES]; /* of the last copy */
     bool busy[GPU_LANES]; /* the lane was given work that nobody has waited for */
     struct err_record why;
 };
@@ -42,6 +44,11 @@ struct gpu {
 /* Devices of each driver, bit i for device i: that have hung, have been opened, have failed since, and have refused memory. */
 enum fate { HUNG, OPENED, FAILED, REFUSED, FATES };
 static _Atomic u64 fates[FATES][COUNT(drivers)];
+
+/* Sums over the process; times in nanoseconds. */
+static struct tally {
+    _Atomic i64 heap, peak, capacity, to, from, to_ns, from_ns;
+} tallies[COUNT(drivers)][GPU_CARDS];
 
 static _Thread_local struct gpu *here;
 static _Thread_local i32 lane; /* of `here` */
@@ -69,6 +76,23 @@ static bool is_known(const struct gpu_driver *d, i32 index, enum fate what) {
 
 static void learn(const struct gpu *g, enum fate what) {
     atomic_fetch_or(&fates[what][place_of(g->driver)], (u64)1 << g->index);
+}
+
+static struct tally *tally_of(const struct gpu *g) { return &tallies[place_of(g->driver)][g->index]; }
+
+static void count_heap(const struct gpu *g, i64 bytes) {
+    struct tally *t = tally_of(g);
+    const i64 now = atomic_fetch_add(&t->heap, bytes) + bytes;
+    i64 peak = atomic_load(&t->peak);
+    while (now > peak && !atomic_compare_exchange_weak(&t->peak, &peak, now)) {}
+    atomic_store(&t->capacity, g->card.memory);
+}
+
+bool gpu_used(const struct gpu_driver *d, i32 index, struct gpu_use *out) {
+    struct tally *t = &tallies[place_of(d)][index];
+    *out = (struct gpu_use){.heap = t->heap, .peak = t->peak, .capacity = t->capacity, .to = t->to, .from = t->from,
+                            .to_seconds = 1e-9 * (f64)t->to_ns, .from_seconds = 1e-9 * (f64)t->from_ns};
+    return out->peak > 0;
 }
 
 /* ------------------------------------------------------------------ opening ------------------------------------------------- */
@@ -125,6 +149,8 @@ err gpu_open(const struct gpu_driver *d, i32 index, i32 lanes, i64 bytes, struct
         return e;
     }
     learn(g, OPENED);
+    g->opened = true;
+    count_heap(g, g->reserved);
     atomic_fetch_and(&fates[REFUSED][place_of(d)], ~((u64)1 << index));
     *out = g;
     return 0;
@@ -197,18 +223,35 @@ static err wait_idle(void) {
                    "the device has not finished its work after %.0f s", most);
 }
 
+static void count_copy(_Atomic i64 *bytes, _Atomic i64 *ns, i64 n) {
+    here->end[lane] = clock_now();
+    atomic_fetch_add_explicit(bytes, n, memory_order_relaxed);
+    atomic_fetch_add_explicit(ns, (i64)(1e9 * (here->end[lane] - here->begin[lane])), memory_order_relaxed);
+}
+
 void gpu_put(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n) {
     const struct gpu_rows r = rows_of(to, to_pitch, from_pitch, bytes, n);
     if (!works() || bytes <= 0 || n <= 0) return;
     if (here->busy[lane] || here->lanes > 1) note(wait_idle()); /* the work of another lane may have hung the device */
-    if (works()) note(here->driver->put(here->dev, lane, &r, from));
+    if (!works()) return;
+    here->begin[lane] = clock_now();
+    note(here->driver->put(here->dev, lane, &r, from));
+    count_copy(&tally_of(here)->to, &tally_of(here)->to_ns, bytes * n);
 }
 
 void gpu_get(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n) {
     const struct gpu_rows r = rows_of(from, from_pitch, to_pitch, bytes, n);
     if (!works() || bytes <= 0 || n <= 0) return;
     note(wait_idle());
-    if (works()) note(here->driver->get(here->dev, lane, &r, to));
+    if (!works()) return;
+    here->begin[lane] = clock_now();
+    note(here->driver->get(here->dev, lane, &r, to));
+    count_copy(&tally_of(here)->from, &tally_of(here)->from_ns, bytes * n);
+}
+
+f64 gpu_copied(f64 *begin) {
+    *begin = here->begin[lane];
+    return here->end[lane];
 }
 
 i32 gpu_mark(void) {
@@ -279,6 +322,7 @@ void gpu_close(struct gpu *g) {
     if (!g) return;
     if (g->dev && has_ended(g)) g->driver->close(g->dev);
     if (here == g) here = NULL;
+    if (g->opened) count_heap(g, -g->reserved);
     if (g->heap) munmap(g->heap, (size_t)g->reserved);
     mem_free(g);
 }

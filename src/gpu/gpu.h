@@ -100,6 +100,14 @@ bool gpu_is_lost(const struct gpu_driver *d, i32 index);
 i32 gpu_lanes(const struct gpu *g);
 void *gpu_heap(const struct gpu *g); /* address of its first byte; 4096-byte aligned */
 
+/* What this process has asked of a device so far, over all of its heaps.  False: it was never opened. */
+struct gpu_use {
+    i64 heap, peak, capacity;     /* bytes: of the heaps that are open, with scratch; at most at a time; of the device */
+    i64 to, from;                 /* bytes copied to it and from it */
+    f64 to_seconds, from_seconds; /* that the host spent in these copies, without waiting for kernels before them */
+};
+bool gpu_used(const struct gpu_driver *d, i32 index, struct gpu_use *out);
+
 /* The calling thread works on this lane until it leaves (g NULL).  Returns where it was, for going back. */
 struct gpu_place {
     struct gpu *gpu;
@@ -111,6 +119,7 @@ err gpu_failed(const struct gpu *g); /* the first failure, or 0 */
 /* n rows of `bytes` each; device addresses lie in the heap.  On the thread's lane. */
 void gpu_put(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n);
 void gpu_get(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n);
+f64 gpu_copied(f64 *begin);          /* the end of the last copy of the thread's lane, and its begin: clock_now */
 i32 gpu_mark(void);                  /* a mark of the thread's lane; a lane keeps its last GPU_SLOTS marks */
 void gpu_wait(i32 lane, i32 slot);   /* the thread's lane waits for the mark of another one */
 /* Waits for the thread's lane; the first failure of the device.  One that does not end within STRETTO_DEADLINE (60 s; ten times

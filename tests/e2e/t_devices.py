@@ -8,6 +8,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -184,6 +185,17 @@ class Bits(Devices):
         spans = [e for e in events if e.get("ph") == "X"]
         self.assertTrue(any("fwd lstm" in e["name"] for e in spans), [e["name"] for e in spans[:20]])
         self.assertTrue(all(e["dur"] >= 0 for e in spans))
+        self.assertTrue({"put", "get"} <= {e["name"] for e in spans}, "copies")
+        self.assertIn('"name":"copies 0"', self.read("t.json").decode())
+
+    def test_report_shows_memory_and_copies(self):
+        self.train("m", "opencl:0*2", "--parallel", "data")
+        facts = dict(re.findall(r"<dt>(opencl:0 \w+)</dt>\s*<dd>(.*?)</dd>", self.read("m.model.run/report.html").decode()))
+        peak, capacity = re.match(r"at most ([0-9.]+) MiB of ([0-9.]+) MiB", facts["opencl:0 memory"]).groups()
+        self.assertTrue(16 < float(peak) < float(capacity), facts)  # a lane has 16 MiB for partial sums
+        to, put, get, took, share = re.match(r"([0-9.]+) MiB to it in ([0-9.]+) s, ([0-9.]+) MiB from it in ([0-9.]+) s; .*: ([0-9]+) %$",
+                                             facts["opencl:0 copies"]).groups()
+        self.assertTrue(min(float(x) for x in (to, put, get, took)) > 0 and 0 <= int(share) <= 100, facts)
 
     def test_deterministic_refuses_unlike_devices(self):
         r = self.stretto("train", AIR, *TINY, "--deterministic", "--device", "cpu,opencl:0", "-o", "m.model", status=None)

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "step/netplan.h"
 
-enum { SPANS_KEPT = 256 };
+enum { SPANS_KEPT = 256, COPIES_KEPT = 128 };
 
 void forecast_free(struct model *m) {
     struct forecaster *f = forecaster_in(m);
@@ -60,6 +60,16 @@ static err choices_note(const struct fit *t) {
     return e;
 }
 
+/* Of tasks, and of the copies to and from a device meanwhile. */
+static err keep_spans(struct model *m, const struct exec *x) {
+    f64 since = (f64)INFINITY;
+    NEW(m->span, SPANS_KEPT + COPIES_KEPT);
+    m->nspan = exec_spans(x, m->span, SPANS_KEPT);
+    for (i32 i = 0; i < m->nspan; i++) since = dmin(since, m->span[i].t0);
+    m->nspan += exec_copies(x, since, m->span + m->nspan, COPIES_KEPT);
+    return 0;
+}
+
 /* Copies the plan and the task spans of the last steps, for the report. */
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
@@ -78,8 +88,7 @@ static err keep_trace(struct fit *t) {
     balance_end_note(t);
     sent_note(t);
     TRY(store_report(t));
-    NEW(f->model.span, SPANS_KEPT);
-    f->model.nspan = exec_spans(step_exec(t->step.engine.exec), f->model.span, SPANS_KEPT);
+    TRY(keep_spans(&f->model, step_exec(t->step.engine.exec)));
     return slices_end(t);
 }
 
