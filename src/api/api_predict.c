@@ -150,9 +150,19 @@ static err csv_row(void *self, i32 ncol, const struct prediction_cell *cell) {
     return 0;
 }
 
+/* Lines of text, as they are. */
+static err text_row(void *self, i32 ncol, const struct prediction_cell *cell) {
+    struct str *out = self;
+    for (i32 i = 0; i < ncol; i++) str_add(out, cell[i].text);
+    str_add(out, "\n");
+    return 0;
+}
+
 stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out) {
     struct str text = {0};
-    err e = predict(self, data, &(struct prediction_sink){.head = csv_head, .row = csv_row, .self = &text, .wide = wide != 0});
+    const struct prediction_sink csv = {.head = csv_head, .row = csv_row, .self = &text, .wide = wide != 0};
+    const struct prediction_sink lines = {.row = text_row, .self = &text};
+    err e = predict(self, data, self->m->learner->ops->lines ? &lines : &csv);
     if (e >= 0) return strcmp(path, "-") == 0 ? text_give(&text, out) : file_write_text(path, &text);
     str_free(&text);
     return e;

@@ -139,6 +139,7 @@ struct model_ops {
     err (*score)(const struct model *m, const struct dataset *d, const struct scoring *q, const struct resources *use,
                  struct scores *out);
     err (*describe)(const struct model *m, struct description *out);
+    bool lines; /* predictions are whole lines of text: one cell each, without a heading */
     /* Draws a prediction, or a scored window if scores is not NULL, as an SVG file. NULL = the model has no such plot. */
     err (*plot)(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
                 const char *path);

@@ -74,6 +74,7 @@ static err set_columns(struct reading *r, const char *p, const char *end) {
     const i32 n = count_fields(p, end);
     if (n > COLUMNS_MAX) return fail_at(r, E203, "a file of tagged sequences", "the line has more than 1024 columns");
     NEW(r->s->column, n);
+    r->s->tabs = memchr(p, '\t', (size_t)(end - p)) != NULL;
     r->s->ncolumn = n;
     return 0;
 }

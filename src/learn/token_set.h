@@ -28,6 +28,7 @@ struct token_set {
     i64 ntoken;
     i32 nsentence, ncolumn;
     i32 tag;            /* column, -1 = none */
+    bool tabs;          /* the first line separates columns by tabs */
     i32 ninput;
     i32 *input;         /* [ninput] the other columns, in the order of the file */
     i64 *first;         /* [nsentence + 1] first token of each sentence; first[nsentence] = ntoken */

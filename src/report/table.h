@@ -35,6 +35,7 @@ struct score_table {
     i32 skill_metric; /* metric of the skill */
     i32 best_naive;   /* reference row of the skill, -1 = none */
     i64 windows;      /* number of test windows, 0 = not stated */
+    i32 decimals;     /* of every value; 0 = about three digits */
     struct score_band band;
 };
 

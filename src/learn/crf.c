@@ -1,0 +1,37 @@
+/* crf.c - the learner `crf`: a linear-chain conditional random field over feature templates (crf/crf.h). */
+#include "learn/crf/crf.h"
+
+static err check(const struct options *o) {
+    if (o->l1 > 0 && strcmp(o->trainer, "lbfgs") == 0 && opt_given(o, OPT_trainer))
+        return FAIL_AT(E106, "--l1", "--trainer owlqn", "L-BFGS cannot minimise absolute values (--l1 %g)", o->l1);
+    return 0;
+}
+
+static err resolve(struct learn_job *job) { return token_set_split(job->o, token_set_of(job->data), &job->split); }
+
+static const struct model_ops ops = {
+    .open = crf_open,
+    .predict = crf_predict,
+    .score = crf_score,
+    .describe = crf_describe,
+    .report = crf_report,
+    .save = crf_save,
+    .load = crf_load,
+    .free = crf_free,
+    .lines = true,
+};
+
+static const enum opt_id takes[] = {OPT_template, OPT_cutoff,     OPT_c,     OPT_l1,     OPT_trainer, OPT_epsilon,
+                                    OPT_steps,    OPT_time_limit, OPT_seed,  OPT_epochs, OPT_COUNT};
+
+extern const struct learner learner_crf;
+const struct learner learner_crf = {
+    .name = "crf",
+    .help = "tags of the tokens of sentences, from feature templates (CRF++)",
+    .data = &data_tokens,
+    .ops = &ops,
+    .takes = takes,
+    .check = check,
+    .resolve = resolve,
+    .fit = crf_fit,
+};

@@ -1,0 +1,46 @@
+/* crf.h - the model of the learner `crf`, and its parts.
+ *
+ *     templates, words --> attributes --> scores u_t of labels --> best path (Viterbi) --> tags */
+#ifndef STRETTO_LEARN_CRF_CRF_H
+#define STRETTO_LEARN_CRF_CRF_H
+
+#include "learn/chunks.h"
+#include "learn/crf/train.h"
+
+struct crf {
+    struct model model; /* first */
+    struct templates t;
+    i32 ncolumn, tag;   /* of the training file */
+    i32 L, Lp;
+    i64 nattr;
+    struct vocab attribute, label;
+    f32 *w;             /* [nattr + L][Lp] the last L rows: transitions, row = label before */
+    i64 seen;           /* attributes before the cut */
+    i64 tokens;         /* of the training */
+    f64 objective;
+    i32 iterations, evaluations;
+    f64 collect_seconds;
+    /* For the naive row: the most frequent tag of each word of the last input column. */
+    struct vocab naive_word;
+    i32 *naive_tag;     /* [naive_word.n + 1] the last entry: the most frequent tag of all */
+};
+
+static inline struct crf *crf_of(const struct model *m) { return (struct crf *)(uintptr_t)m; }
+
+err crf_new(struct crf **out);
+err crf_fit(const struct learn_job *job, struct model **out);
+void crf_free(struct model *m);
+
+/* file.c */
+err crf_save(const struct model *m, struct tens_list *list, struct str *json);
+err crf_load(const struct st_file *file, const char *path, const struct options *o, const struct js *json, struct model **out);
+err crf_describe(const struct model *m, struct description *out);
+
+/* results.c */
+err crf_open(const struct model *m, const struct options *o, const char *path, const struct events *to, struct dataset **out);
+err crf_predict(const struct model *m, const struct dataset *d, const struct resources *use, const struct prediction_sink *to);
+err crf_score(const struct model *m, const struct dataset *d, const struct scoring *q, const struct resources *use,
+              struct scores *out);
+err crf_report(const struct model *m, const struct learn_job *job, const struct scores *s, struct arena *a, struct report *r);
+
+#endif

@@ -1,0 +1,166 @@
+/* fit.c - from sentences to a model: labels, attributes, weights. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "learn/crf/crf.h"
+
+err crf_new(struct crf **out) {
+    NEW(*out, 1);
+    (*out)->tag = -1;
+    return 0;
+}
+
+void crf_free(struct model *m) {
+    struct crf *f = crf_of(m);
+    templates_free(&f->t);
+    vocab_free(&f->attribute);
+    vocab_free(&f->label);
+    vocab_free(&f->naive_word);
+    mem_free(f->naive_tag);
+    mem_free(f->w);
+    mem_free(f);
+}
+
+/* ------------------------------------------------------------------ data ---------------------------------------------------- */
+
+/* Labels in order of first appearance in the sentences of the training. */
+static err take_labels(struct crf *f, const struct token_set *s, struct crf_problem *p) {
+    const struct token_column *tag = token_tag(s);
+    NEW(p->gold, p->ntoken);
+    for (i64 t = 0; t < p->ntoken; t++) {
+        const char *word = token_word(tag, t);
+        TRY(vocab_code(&f->label, word, (i64)strlen(word), &p->gold[t]));
+    }
+    f->L = p->L = f->label.n;
+    f->Lp = p->Lp = round_up(f->L, CRF_PAD);
+    if (f->L > 1) return 0;
+    return FAIL_AT(E214, s->set.path, "a file with at least two different tags", "every token has the tag \"%.100s\"",
+                   vocab_word(&f->label, 0));
+}
+
+/* The most frequent tag of each word of the last input column. */
+static err count_naive(struct crf *f, const struct token_set *s, const struct crf_problem *p) {
+    const struct token_column *c = token_input(s, s->ninput - 1);
+    i32 *count, code;
+    for (i64 t = 0; t < p->ntoken; t++) {
+        const char *word = token_word(c, t);
+        TRY(vocab_code(&f->naive_word, word, (i64)strlen(word), &code));
+    }
+    const i64 n = f->naive_word.n;
+    NEW(f->naive_tag, n + 1);
+    NEW(count, (n + 1) * f->L);
+    for (i64 t = 0; t < p->ntoken; t++) {
+        const char *word = token_word(c, t);
+        count[(i64)vocab_find(&f->naive_word, word, (i64)strlen(word)) * f->L + p->gold[t]]++;
+        count[n * f->L + p->gold[t]]++;
+    }
+    for (i64 i = 0; i <= n; i++)
+        for (i32 y = 1; y < f->L; y++)
+            if (count[i * f->L + y] > count[i * f->L + f->naive_tag[i]]) f->naive_tag[i] = y;
+    mem_free(count);
+    return 0;
+}
+
+static err take_data(struct crf *f, const struct learn_job *job, struct crf_problem *p) {
+    const struct token_set *s = token_set_of(job->data);
+    const f64 t0 = clock_now();
+    p->nsentence = (i32)job->split.train;
+    p->first = s->first;
+    p->ntoken = s->first[p->nsentence];
+    f->ncolumn = s->ncolumn;
+    f->tag = s->tag;
+    f->tokens = p->ntoken;
+    TRY(take_labels(f, s, p));
+    TRY(count_naive(f, s, p));
+    TRY(templates_load(job->o->template, s->ninput, &f->t));
+    TRY(features_collect(&f->t, s, p->ntoken, (i32)job->o->cutoff, job->use.pool, &f->attribute, &f->seen, &p->f));
+    if (f->attribute.n == 0)
+        return FAIL_AT(E214, "--cutoff", "--cutoff 1", "none of %lld attributes occurs %lld times", (long long)f->seen,
+                       (long long)job->o->cutoff);
+    f->nattr = p->nattr = f->attribute.n;
+    p->nrow = p->nattr + p->L;
+    p->bigram = f->t.bigram;
+    TRY(crf_problem_index(p));
+    f->collect_seconds = clock_now() - t0;
+    event_note(job->use.events, EVENT_NOTE, "%lld attributes, %lld of them at least %lld times: %lld weights for %d labels",
+               (long long)f->seen, (long long)f->nattr, (long long)job->o->cutoff,
+               (long long)(f->nattr * f->L + (p->bigram ? (i64)f->L * f->L : 0)), f->L);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ training ------------------------------------------------ */
+
+static err train(struct crf *f, const struct learn_job *job, const struct crf_problem *p) {
+    const struct options *o = job->o;
+    const f64 limit = o->time_limit;
+    const struct crf_settings s = {.c = o->c, .l1 = o->l1, .epsilon = o->epsilon, .history = CRF_HISTORY,
+                                   .iterations = opt_is_auto(o, OPT_steps) ? 10000 : o->steps,
+                                   .deadline = limit > 0 ? clock_now() + limit : 0};
+    struct crf_run r;
+    struct crf_outcome out = {0};
+    err e = crf_run_open(p, &s, &job->use, &r);
+    if (e >= 0) e = crf_minimise(&r, &job->use, &out);
+    if (e >= 0) e = map_run_keep(&r.run, &f->model);
+    if (e >= 0 && out.stopped) e = FAIL(E806, "stopped by a signal after %d iterations", out.iterations);
+    if (e >= 0) {
+        f->w = r.w;
+        r.w = NULL;
+        f->objective = out.objective;
+        f->iterations = out.iterations;
+        f->evaluations = out.evaluations;
+        f->model.stopped = out.late ? STOP_TIME : 0;
+    }
+    crf_run_close(&r);
+    return e;
+}
+
+/* Leaves out attributes whose weights are all 0, which --l1 makes many. */
+static err prune(struct crf *f) {
+    struct vocab kept = {0};
+    i64 n = 0;
+    for (i64 a = 0; a < f->nattr; a++) {
+        const f32 *w = f->w + a * f->Lp;
+        const char *word = vocab_word(&f->attribute, (i32)a);
+        i32 y = 0, code;
+        while (y < f->L && w[y] == 0) y++;
+        if (y == f->L) continue;
+        const err e = vocab_code(&kept, word, (i64)strlen(word), &code);
+        if (e < 0) {
+            vocab_free(&kept);
+            return e;
+        }
+        memmove(f->w + n++ * f->Lp, w, sizeof *w * (size_t)f->Lp);
+    }
+    memmove(f->w + n * f->Lp, f->w + f->nattr * f->Lp, sizeof *f->w * (size_t)f->L * (size_t)f->Lp);
+    vocab_free(&f->attribute);
+    f->attribute = kept;
+    f->nattr = n;
+    return 0;
+}
+
+static err fit(struct crf *f, const struct learn_job *job) {
+    const f64 t0 = clock_now();
+    struct crf_problem p = {0};
+    err e = take_data(f, job, &p);
+    if (e >= 0) e = train(f, job, &p);
+    if (e >= 0) e = prune(f);
+    if (e >= 0)
+        event_note(job->use.events, EVENT_NOTE, "objective %.2f after %d iterations, %d passes; %lld attributes with a weight",
+                   f->objective, f->iterations, f->evaluations, (long long)f->nattr);
+    f->model.train_records = p.nsentence;
+    f->model.seconds = clock_now() - t0;
+    crf_problem_free(&p);
+    return e;
+}
+
+err crf_fit(const struct learn_job *job, struct model **out) {
+    struct crf *f;
+    if (token_set_of(job->data)->tag < 0)
+        return FAIL_AT(E102, job->data->path, "--target of the column of tags", "a CRF learns from tags");
+    TRY(crf_new(&f));
+    const err e = fit(f, job);
+    if (e < 0) crf_free(&f->model);
+    else *out = &f->model;
+    return e;
+}
