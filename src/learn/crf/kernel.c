@@ -26,8 +26,6 @@ INLINE vf v_max(vf a, vf b) {
 #endif
 }
 
-INLINE vf v_abs(vf a) { return v_max(a, v_zero() - a); }
-
 INLINE f32 sum_lanes(vf a) {
     f32 x[VL], s = 0;
     v_store(x, a);
@@ -208,42 +206,32 @@ static f64 sentence(const struct crf_pass *p, i64 t0, i32 T, f32 *d, f32 *pair) 
 
 enum { PART = 256 }; /* tokens that are summed before they are added to the total: keeps the rounding of long columns small */
 
-INLINE void sum_tokens(const i32 n, const bool curve, const struct crf_columns *c, i64 row, i32 v) {
+INLINE void sum_tokens(const i32 n, const struct crf_columns *c, i64 row, i32 v) {
     const i32 *token = c->token + c->at[row];
     const i64 count = c->at[row + 1] - c->at[row];
     const f32 *d = c->d + v;
-    vf g[WIDE], h[WIDE];
-    UNROLL for (i32 i = 0; i < n; i++) g[i] = h[i] = v_zero();
+    vf g[WIDE];
+    UNROLL for (i32 i = 0; i < n; i++) g[i] = v_zero();
     for (i64 k = 0; k < count;) {
-        vf s[WIDE], q[WIDE];
-        UNROLL for (i32 i = 0; i < n; i++) s[i] = q[i] = v_zero();
+        vf s[WIDE];
+        UNROLL for (i32 i = 0; i < n; i++) s[i] = v_zero();
         for (const i64 end = lmin(k + PART, count); k < end; k++) {
             const f32 *at = d + (i64)token[k] * c->Lp, *next = d + (i64)token[k + CRF_AHEAD] * c->Lp;
             __builtin_prefetch(next);
             __builtin_prefetch(next + 16);
-            UNROLL for (i32 i = 0; i < n; i++) {
-                const vf x = v_load(at + i * VL);
-                s[i] = s[i] + x;
-                if (curve) q[i] = q[i] + v_fnma(x, x, v_abs(x));
-            }
+            UNROLL for (i32 i = 0; i < n; i++) s[i] = s[i] + v_load(at + i * VL);
         }
-        UNROLL for (i32 i = 0; i < n; i++) g[i] = g[i] + s[i], h[i] = h[i] + q[i];
+        UNROLL for (i32 i = 0; i < n; i++) g[i] = g[i] + s[i];
     }
     const i64 to = row * c->Lp + v;
-    UNROLL for (i32 i = 0; i < n; i++) {
-        v_store(c->g + to + i * VL, v_fma(v_set1(c->decay), v_load(c->w + to + i * VL), g[i]));
-        if (curve) v_store(c->h + to + i * VL, h[i] + v_set1(c->decay));
-    }
+    UNROLL for (i32 i = 0; i < n; i++) v_store(c->g + to + i * VL, v_fma(v_set1(c->decay), v_load(c->w + to + i * VL), g[i]));
 }
 
 static void columns(const struct crf_columns *c, i64 lo, i64 hi) {
     for (i64 row = lo; row < hi; row++) {
-#define TOKENS(n, v) sum_tokens(n, false, c, row, v)
-#define CURVED(n, v) sum_tokens(n, true, c, row, v)
-        if (c->h) BY_WIDTH(c->Lp / VL, CURVED);
-        else BY_WIDTH(c->Lp / VL, TOKENS);
+#define TOKENS(n, v) sum_tokens(n, c, row, v)
+        BY_WIDTH(c->Lp / VL, TOKENS);
 #undef TOKENS
-#undef CURVED
     }
 }
 

@@ -36,7 +36,7 @@ struct crf_columns {
     const f32 *d;      /* [ntoken][Lp] P - Y */
     const f32 *w;
     f32 decay;         /* 1 / C */
-    f32 *g, *h;        /* gradient; h: curvature sum P (1 - P) + decay, NULL = not wanted */
+    f32 *g;            /* gradient: sum + decay w */
 };
 
 struct crf_kern {

@@ -73,14 +73,9 @@ static f64 sentence(const struct crf_pass *p, i64 t0, i32 T, f32 *d, f32 *pair) 
 static void columns(const struct crf_columns *c, i64 lo, i64 hi) {
     for (i64 row = lo; row < hi; row++)
         for (i32 y = 0; y < c->Lp; y++) {
-            f64 g = 0, h = 0;
-            for (i64 k = c->at[row]; k < c->at[row + 1]; k++) {
-                const f64 d = (f64)c->d[(i64)c->token[k] * c->Lp + y];
-                g += d;
-                h += fabs(d) - d * d;
-            }
+            f64 g = 0;
+            for (i64 k = c->at[row]; k < c->at[row + 1]; k++) g += (f64)c->d[(i64)c->token[k] * c->Lp + y];
             c->g[row * c->Lp + y] = (f32)(g + (f64)c->decay * (f64)c->w[row * c->Lp + y]);
-            if (c->h) c->h[row * c->Lp + y] = (f32)(h + (f64)c->decay);
         }
 }
 

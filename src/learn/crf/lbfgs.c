@@ -1,4 +1,4 @@
-/* lbfgs.c - L-BFGS with a diagonal start matrix, and OWL-QN; see train.h. */
+/* lbfgs.c - L-BFGS, and OWL-QN; see train.h. */
 #include <math.h>
 
 #include "base/clock.h"
@@ -73,7 +73,7 @@ static err search(struct crf_run *r, struct search *s, i32 *evaluations, bool *f
     *found = false;
     for (i32 k = 0; k < TRIALS; k++) {
         TRY(crf_evaluate(r, &s->at, &s->f));
-        r->turn = r->learn = r->curve = false;
+        r->turn = r->learn = false;
         ++*evaluations;
         if (!(s->at.slope0 < 0) && r->s->l1 == 0) return 0;
         if (settles(r, s, &r->t)) {
@@ -86,8 +86,6 @@ static err search(struct crf_run *r, struct search *s, i32 *evaluations, bool *f
 
 /* ------------------------------------------------------------------ iterations ---------------------------------------------- */
 
-static bool is_power_of_2(i32 n) { return (n & (n - 1)) == 0; }
-
 static void report(const struct resources *use, const struct crf_outcome *o, i64 most, f64 started) {
     const struct event e = {.kind = EVENT_STEP, .step = o->iterations, .steps = most, .train = o->objective,
                             .valid = (f64)NAN, .grad_norm = o->norm, .lr = (f64)NAN, .windows_per_s = (f64)NAN,
@@ -95,13 +93,13 @@ static void report(const struct resources *use, const struct crf_outcome *o, i64
     if (comm_rank(use->comm) == 0) event_emit(use->events, &e);
 }
 
-/* No length along the direction helps: back to the last point, and on from the diagonal alone.  *ends: that was tried before. */
+/* No length along the direction helps: back to the last point, and on without history.  *ends: that was tried before. */
 static err forget(struct crf_run *r, struct search *s, struct crf_outcome *o, bool *ends) {
     *ends = r->n == 0;
     r->n = r->slot = 0;
     r->t = 0;
     TRY(crf_evaluate(r, &s->at, &s->f));
-    r->t = 1;
+    r->t = s->at.norm > 0 ? (f32)(1 / sqrt(s->at.norm)) : 1;
     o->evaluations++;
     return 0;
 }
@@ -112,16 +110,14 @@ err crf_minimise(struct crf_run *r, const struct resources *use, struct crf_outc
     i32 calm = 0;
     bool found = true;
     *out = (struct crf_outcome){0};
-    r->curve = true;
     TRY(crf_evaluate(r, &s.at, &s.f));
-    r->t = 0.25f; /* the diagonal overestimates a step where many attributes change together */
+    r->t = s.at.norm > 0 ? (f32)(1 / sqrt(s.at.norm)) : 1; /* a first step of length 1 */
     out->evaluations = 1;
     out->objective = s.f;
     while (out->iterations < r->s->iterations && calm < 3) {
         const f64 before = s.f;
         TRY(map_run_stopped(use, r->s->deadline, &out->stopped, &out->late));
         if (out->stopped || out->late) break;
-        r->curve = is_power_of_2(out->iterations + 1);
         TRY(search(r, &s, &out->evaluations, &found));
         if (!found) {
             bool ends;

@@ -1,7 +1,5 @@
 /* pass.c - one evaluation of the objective as a plan: dots, move, pass, columns; see train.h. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,7 +15,6 @@ struct crf_scratch {
     f32 *E, *back, *pair;  /* [Lp][Lp] */
     f32 *u, *a, *inverse;
     f32 *mask;             /* [Lp] */
-    f32 *hy;               /* [BLOCK] */
     struct crf_direction turn;
 };
 
@@ -44,15 +41,14 @@ static void take_point(const struct crf_run *r, i64 lo, i64 n) {
 }
 
 /* Products of the history over elements [lo, lo + n), added to the table. */
-static void add_dots(const struct crf_run *r, struct crf_scratch *c, i64 lo, i64 n, f64 *dots) {
+static void add_dots(const struct crf_run *r, i64 lo, i64 n, f64 *dots) {
     const struct crf_kern *k = r->kern;
     for (i32 i = 0; i < r->n; i++) {
         const f32 *S = r->S[i] + lo, *Y = r->Y[i] + lo;
-        for (i64 e = 0; e < n; e++) c->hy[e] = Y[e] / r->h[lo + e];
         for (i32 j = 0; j < r->n; j++) dots[dot_sy(i, j)] += k->dot(S, r->Y[j] + lo, n);
-        for (i32 j = 0; j < r->n; j++) dots[dot_yy(i, j)] += k->dot(c->hy, r->Y[j] + lo, n);
+        for (i32 j = 0; j < r->n; j++) dots[dot_yy(i, j)] += k->dot(Y, r->Y[j] + lo, n);
         dots[dot_sq(i)] += k->dot(S, r->q + lo, n);
-        dots[dot_yq(i)] += k->dot(c->hy, r->q + lo, n);
+        dots[dot_yq(i)] += k->dot(Y, r->q + lo, n);
     }
 }
 
@@ -66,19 +62,19 @@ static void dots(void *self, const struct kernel_call *c) {
         memset(to, 0, sizeof *to * CRF_NDOT);
         for (i64 at = r->p->row[k] * Lp; at < end; at += BLOCK) {
             take_point(r, at, lmin(BLOCK, end - at));
-            add_dots(r, &r->scratch[c->task->device], at, lmin(BLOCK, end - at), to);
+            add_dots(r, at, lmin(BLOCK, end - at), to);
         }
     }
 }
 
-/* d = -(gamma (q + sum cy y) / h + sum cs s); OWL-QN: 0 where that would go uphill. */
+/* d = -(gamma (q + sum cy y) + sum cs s); OWL-QN: 0 where that would go uphill. */
 static void turn(const struct crf_run *r, const struct crf_direction *c, i64 lo, i64 n) {
     const struct crf_kern *k = r->kern;
     f32 *d = r->d + lo;
     memcpy(d, r->q + lo, sizeof *d * (size_t)n);
     for (i32 i = 0; i < r->n; i++)
         if (c->cy[i] != 0) k->add(d, (f32)c->cy[i], r->Y[i] + lo, n);
-    for (i64 i = 0; i < n; i++) d[i] *= -(f32)c->gamma / r->h[lo + i];
+    for (i64 i = 0; i < n; i++) d[i] *= -(f32)c->gamma;
     for (i32 i = 0; i < r->n; i++)
         if (c->cs[i] != 0) k->add(d, -(f32)c->cs[i], r->S[i] + lo, n);
     for (i64 i = 0; r->s->l1 > 0 && i < n; i++)
@@ -160,12 +156,11 @@ static void transitions(const struct crf_run *r, const f64 *part, i64 lo, i64 hi
     const struct crf_problem *p = r->p;
     const f64 decay = r->s->c > 0 ? 1 / r->s->c : 0;
     for (i64 row = lmax(lo, p->nattr); row < hi; row++)
-        for (i32 j = 0; j < p->Lp; j++) { /* the padding too: h divides */
+        for (i32 j = 0; j < p->L; j++) {
             const i64 pair = (row - p->nattr) * p->Lp + j, at = row * p->Lp + j;
             f64 sum = 0;
             for (i32 k = 0; k < p->npass; k++) sum += part[k * part_size(p) + 1 + pair];
             r->g[at] = p->bigram ? (f32)(sum - p->pair[pair] + decay * (f64)r->w[at]) : 0;
-            if (r->curve) r->h[at] = (f32)(sum + decay + 1e-3);
         }
 }
 
@@ -185,12 +180,11 @@ static void columns(void *self, const struct kernel_call *c) {
     const struct crf_run *r = self;
     const struct crf_problem *p = r->p;
     const struct crf_columns x = {.Lp = p->Lp, .at = p->column_at, .token = p->column_token, .d = c->mem[BUF_D], .w = r->w,
-                                  .decay = r->s->c > 0 ? (f32)(1 / r->s->c) : 0, .g = r->g, .h = r->curve ? r->h : NULL};
+                                  .decay = r->s->c > 0 ? (f32)(1 / r->s->c) : 0, .g = r->g};
     for (i32 k = c->task->box.b0; k < c->task->box.b1; k++) {
         struct crf_sums *to = (struct crf_sums *)c->mem[BUF_SUMS] + k;
         const i64 lo = p->row[k], hi = p->row[k + 1];
         r->kern->columns(&x, lo, lmin(hi, p->nattr));
-        for (i64 i = lo * p->Lp; r->curve && i < lmin(hi, p->nattr) * p->Lp; i++) r->h[i] += 1e-3f;
         if (hi > p->nattr) transitions(r, c->mem[BUF_PART], lo, hi);
         *to = sum_up(r, lo * p->Lp, (hi - lo) * p->Lp);
         for (i32 g = 0; k == p->ngrain - 1 && g < p->npass; g++) to->nll += ((f64 *)c->mem[BUF_PART])[g * part_size(p)];
@@ -303,7 +297,6 @@ static err scratch_new(const struct crf_problem *p, struct crf_scratch *c) {
     NEW(c->a, (i64)(p->longest + 1) * p->Lp);
     NEW(c->inverse, p->longest);
     NEW(c->mask, p->Lp);
-    NEW(c->hy, BLOCK);
     for (i32 y = 0; y < p->L; y++) c->mask[y] = 1;
     return 0;
 }
@@ -316,12 +309,11 @@ static void scratch_free(struct crf_scratch *c) {
     mem_free(c->a);
     mem_free(c->inverse);
     mem_free(c->mask);
-    mem_free(c->hy);
 }
 
 static err allocate(struct crf_run *r) {
     const i64 n = r->p->nrow * r->p->Lp;
-    f32 **vector[] = {&r->w, &r->w0, &r->g, &r->g0, &r->d, &r->h};
+    f32 **vector[] = {&r->w, &r->w0, &r->g, &r->g0, &r->d};
     for (size_t i = 0; i < COUNT(vector); i++) NEW(*vector[i], n);
     r->q = r->g0;
     if (r->s->l1 > 0) NEW(r->q, n);
@@ -354,7 +346,7 @@ void crf_run_close(struct crf_run *r) {
     for (i32 d = 0; r->scratch && d < r->ndevice; d++) scratch_free(&r->scratch[d]);
     mem_free(r->scratch);
     if (r->q != r->g0) mem_free(r->q);
-    f32 *vector[] = {r->w, r->w0, r->g, r->g0, r->d, r->h};
+    f32 *vector[] = {r->w, r->w0, r->g, r->g0, r->d};
     for (size_t i = 0; i < COUNT(vector); i++) mem_free(vector[i]);
     for (i32 i = 0; i < CRF_HISTORY; i++) {
         mem_free(r->S[i]);
@@ -380,7 +372,6 @@ err crf_evaluate(struct crf_run *r, struct crf_sums *sums, f64 *value) {
         sums->ones += part[k].ones;
         sums->moved += part[k].moved;
     }
-    if (getenv("CRF_DEBUG")) fprintf(stderr, "t %g nll %.3f slope %g slope0 %g norm %g sq %g turn n %d\n", (double)r->t, sums->nll, sums->slope, sums->slope0, sums->norm, sums->squares, r->n);
     *value = sums->nll + (r->s->c > 0 ? sums->squares / (2 * r->s->c) : 0) + r->s->l1 * sums->ones;
     return 0;
 }

@@ -59,12 +59,11 @@ struct crf_run {
     const struct crf_problem *p;
     const struct crf_settings *s;
     const struct crf_kern *kern;
-    f32 *w, *w0, *g, *g0, *d, *h, *q; /* q: pseudo-gradient of OWL-QN; else g0 */
+    f32 *w, *w0, *g, *g0, *d, *q; /* q: pseudo-gradient of OWL-QN; else g0 */
     f32 *S[CRF_HISTORY], *Y[CRF_HISTORY];
     i32 n, slot;       /* pairs in the history; where the next one goes */
     bool turn;         /* the next step takes a new direction from w */
     bool learn;        /* .. and the last move becomes a pair of the history */
-    bool curve;        /* the next step measures the curvature h */
     f32 t;             /* length of the next move */
     struct crf_scratch *scratch; /* [ndevice] */
     i32 ndevice;
@@ -75,7 +74,7 @@ void crf_run_close(struct crf_run *r); /* allowed after a failure, and on {0} */
 /* One step of the plan: F at the new point, and its sums. */
 err crf_evaluate(struct crf_run *r, struct crf_sums *sums, f64 *value);
 
-/* lbfgs.c: coefficients of the direction d = -(gamma (q + sum cy_i y_i) / h + sum cs_i s_i) from the products of the history. */
+/* lbfgs.c: coefficients of the direction d = -(gamma (q + sum cy_i y_i) + sum cs_i s_i) from the products of the history. */
 struct crf_direction {
     f64 gamma, cs[CRF_HISTORY], cy[CRF_HISTORY];
 };
