@@ -277,8 +277,11 @@ static i32 facts(const struct dataset *d, struct report_fact *fact, struct arena
     return 3;
 }
 
+static const enum opt_id takes[] = {OPT_target, OPT_validation, OPT_test, OPT_data_changed, OPT_COUNT};
+
 const struct data_kind data_tokens = {
     .name = "tokens",
+    .takes = takes,
     .read = read_file,
     .free = free_set,
     .hash = hash,

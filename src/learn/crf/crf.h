@@ -4,8 +4,8 @@
 #ifndef STRETTO_LEARN_CRF_CRF_H
 #define STRETTO_LEARN_CRF_CRF_H
 
-#include "learn/chunks.h"
 #include "learn/crf/train.h"
+#include "learn/tag_results.h"
 
 struct crf {
     struct model model; /* first */
@@ -20,9 +20,7 @@ struct crf {
     f64 objective;
     i32 iterations, evaluations;
     f64 collect_seconds;
-    /* For the naive row: the most frequent tag of each word of the last input column. */
-    struct vocab naive_word;
-    i32 *naive_tag;     /* [naive_word.n + 1] the last entry: the most frequent tag of all */
+    struct tag_rule rule; /* the naive row */
 };
 
 static inline struct crf *crf_of(const struct model *m) { return (struct crf *)(uintptr_t)m; }

@@ -50,7 +50,7 @@ err crf_save(const struct model *m, struct tens_list *list, struct str *json) {
     js_put_i64(o, "attributes", f->nattr);
     js_put_i64(o, "attributes_seen", f->seen);
     js_put_i64(o, "tokens", f->tokens);
-    js_put_i64(o, "naive_words", f->naive_word.n);
+    js_put_i64(o, "naive_words", f->rule.word.n);
     js_put_f64(o, "objective", f->objective);
     js_put_i64(o, "iterations", f->iterations);
     js_put_i64(o, "passes", f->evaluations);
@@ -58,8 +58,8 @@ err crf_save(const struct model *m, struct tens_list *list, struct str *json) {
     js_free(o);
     TRY(e);
     TRY(put_words(list, "label", &f->label));
-    TRY(put_words(list, "naive.word", &f->naive_word));
-    TRY(tens_add(list, "naive.tag", DTYPE_I32, f->naive_word.n + 1, 0, f->naive_tag));
+    TRY(put_words(list, "naive.word", &f->rule.word));
+    TRY(tens_add(list, "naive.tag", DTYPE_I32, f->rule.word.n + 1, 0, f->rule.label));
     TRY(put_rows(list, "transitions", f, f->nattr, f->L));
     if (f->nattr == 0) return 0;
     TRY(put_words(list, "attribute", &f->attribute));
@@ -97,12 +97,12 @@ static err take_rows(const struct st_file *file, const char *name, struct crf *f
 
 static err take_naive(const struct st_file *file, const char *path, struct crf *f, i64 words) {
     const struct tens *t;
-    TRY(take_words(file, path, "naive.word", words, &f->naive_word));
+    TRY(take_words(file, path, "naive.word", words, &f->rule.word));
     TRY(model_tensor(file, "naive.tag", DTYPE_I32, words + 1, 0, &t));
-    NEW(f->naive_tag, words + 1);
-    memcpy(f->naive_tag, t->data, sizeof(i32) * (size_t)(words + 1));
+    NEW(f->rule.label, words + 1);
+    memcpy(f->rule.label, t->data, sizeof(i32) * (size_t)(words + 1));
     for (i64 i = 0; i <= words; i++)
-        if (f->naive_tag[i] < 0 || f->naive_tag[i] >= f->L) return damaged(path, "a label is out of range");
+        if (f->rule.label[i] < 0 || f->rule.label[i] >= f->L) return damaged(path, "a label is out of range");
     return 0;
 }
 

@@ -16,8 +16,7 @@ void crf_free(struct model *m) {
     templates_free(&f->t);
     vocab_free(&f->attribute);
     vocab_free(&f->label);
-    vocab_free(&f->naive_word);
-    mem_free(f->naive_tag);
+    tag_rule_free(&f->rule);
     mem_free(f->w);
     mem_free(f);
 }
@@ -39,29 +38,6 @@ static err take_labels(struct crf *f, const struct token_set *s, struct crf_prob
                    vocab_word(&f->label, 0));
 }
 
-/* The most frequent tag of each word of the last input column. */
-static err count_naive(struct crf *f, const struct token_set *s, const struct crf_problem *p) {
-    const struct token_column *c = token_input(s, s->ninput - 1);
-    i32 *count, code;
-    for (i64 t = 0; t < p->ntoken; t++) {
-        const char *word = token_word(c, t);
-        TRY(vocab_code(&f->naive_word, word, (i64)strlen(word), &code));
-    }
-    const i64 n = f->naive_word.n;
-    NEW(f->naive_tag, n + 1);
-    NEW(count, (n + 1) * f->L);
-    for (i64 t = 0; t < p->ntoken; t++) {
-        const char *word = token_word(c, t);
-        count[(i64)vocab_find(&f->naive_word, word, (i64)strlen(word)) * f->L + p->gold[t]]++;
-        count[n * f->L + p->gold[t]]++;
-    }
-    for (i64 i = 0; i <= n; i++)
-        for (i32 y = 1; y < f->L; y++)
-            if (count[i * f->L + y] > count[i * f->L + f->naive_tag[i]]) f->naive_tag[i] = y;
-    mem_free(count);
-    return 0;
-}
-
 static err take_data(struct crf *f, const struct learn_job *job, struct crf_problem *p) {
     const struct token_set *s = token_set_of(job->data);
     const f64 t0 = clock_now();
@@ -72,7 +48,7 @@ static err take_data(struct crf *f, const struct learn_job *job, struct crf_prob
     f->tag = s->tag;
     f->tokens = p->ntoken;
     TRY(take_labels(f, s, p));
-    TRY(count_naive(f, s, p));
+    TRY(tag_rule_learn(s, p->ntoken, p->gold, f->L, &f->rule));
     TRY(templates_load(job->o->template, s->ninput, &f->t));
     TRY(features_collect(&f->t, s, p->ntoken, (i32)job->o->cutoff, job->use.pool, &f->attribute, &f->seen, &p->f));
     if (f->attribute.n == 0)
