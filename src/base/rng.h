@@ -18,7 +18,8 @@ enum rng_stream {
     RNG_PHASE,
     RNG_GUESS,
     RNG_WIRE,
-    RNG_PLACE
+    RNG_PLACE,
+    RNG_UNKNOWN
 };
 
 /* Four 32-bit words for counter (index, stream, extra) under the key seed. */

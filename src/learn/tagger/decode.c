@@ -1,0 +1,162 @@
+/* decode.c - the best tags of each sentence: scores by the net, then Viterbi's algorithm (IEEE Trans. Inf. Theory, 1967) with the
+ * transitions of the CRF.  Equal scores go to the tag with the lower number. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "learn/tagger/tagger.h"
+#include "model/layer.h"
+
+enum { DECODE_ROWS = 64, DECODE_STEPS = 256 };
+
+/* Best paths of one sentence. */
+struct path {
+    const struct op *crf;
+    const f32 *theta;    /* of the crf */
+    i32 L;
+    f32 *best, *next;    /* [L] score of the best path that ends in each tag */
+    i32 *from;           /* [T][L] tag before */
+};
+
+static f32 weight(const struct path *p, i32 tensor, i32 row, i32 col) {
+    return p->theta[p->crf->layer->place(p->crf, tensor, row, col)];
+}
+
+static void advance(struct path *p, i32 t, const f32 *score) {
+    for (i32 y = 0; y < p->L; y++) {
+        i32 from = 0;
+        f32 most = p->best[0] + weight(p, 0, 0, y);
+        for (i32 x = 1; x < p->L; x++) {
+            const f32 v = p->best[x] + weight(p, 0, x, y);
+            if (v > most) most = v, from = x;
+        }
+        p->next[y] = most + score[y];
+        p->from[(i64)t * p->L + y] = from;
+    }
+    memcpy(p->best, p->next, (size_t)p->L * sizeof *p->best);
+}
+
+/* score: of step t at score + t * step.  tag: [n] out. */
+static void viterbi(struct path *p, i32 n, const f32 *score, i64 step, i32 *tag) {
+    i32 y = 0;
+    for (i32 k = 0; k < p->L; k++) p->best[k] = score[k] + weight(p, 1, k, 0);
+    for (i32 t = 1; t < n; t++) advance(p, t, score + t * step);
+    for (i32 k = 0; k < p->L; k++) p->best[k] += weight(p, 2, k, 0);
+    for (i32 k = 1; k < p->L; k++)
+        if (p->best[k] > p->best[y]) y = k;
+    for (i32 t = n - 1; t >= 0; t--) {
+        tag[t] = y;
+        y = t > 0 ? p->from[(i64)t * p->L + y] : y;
+    }
+}
+
+static err path_new(struct arena *a, const struct net *net, const f32 *theta, struct path *out) {
+    const struct op *crf = &net->op[net->nop - 1];
+    *out = (struct path){.crf = crf, .theta = theta + crf->theta0, .L = crf->I};
+    ARENA_NEW(a, out->best, crf->I);
+    ARENA_NEW(a, out->next, crf->I);
+    ARENA_NEW(a, out->from, (i64)crf->T * crf->I);
+    return 0;
+}
+
+static err decode_batch(struct tag_batcher *b, struct engine *e, struct path *p, const i64 *sentence, i32 n, i32 *out) {
+    struct exec_result r;
+    tag_batch_rows(b, 0, sentence, n);
+    TRY(step_run(e->forward, &(struct step_args){.input = b->slot[0].input, .loss_scale = 0}, &r));
+    const f32 *u = step_buf(e->forward, p->crf->spec.in[0]);
+    TRY(step_failed(e->forward));
+    const i64 Lp = round_up(p->L, LANES);
+    for (i32 k = 0; k < n; k++) {
+        const i64 first = b->s->first[sentence[k]];
+        const i32 length = (i32)(b->s->first[sentence[k] + 1] - first);
+        if (length > 0) viterbi(p, length, u + k * Lp, b->B * Lp, out + first);
+    }
+    return 0;
+}
+
+/* Sentences by length, so that little of a batch is empty. */
+static err by_length(struct arena *a, const struct token_set *s, i64 from, i64 to, struct tag_ranked **out) {
+    struct tag_ranked *row;
+    ARENA_NEW(a, row, to - from + 1);
+    for (i64 i = from; i < to; i++) row[i - from] = (struct tag_ranked){(i32)(s->first[i + 1] - s->first[i]), i};
+    qsort(row, (size_t)(to - from), sizeof *row, tag_longest_first);
+    *out = row;
+    return 0;
+}
+
+/* n sentences in this order, with a bound net. */
+static err decode_rows(struct arena *a, struct tag_batcher *b, struct engine *e, const struct tag_ranked *row, i64 n, i32 *out) {
+    struct path p;
+    i64 *sentence;
+    TRY(path_new(a, b->net, e->store.theta, &p));
+    ARENA_NEW(a, sentence, b->B);
+    for (i64 i = 0; i < n; i += b->B) {
+        const i32 here = (i32)lmin(b->B, n - i);
+        for (i32 k = 0; k < here; k++) sentence[k] = row[i + k].sentence;
+        TRY(decode_batch(b, e, &p, sentence, here, out));
+    }
+    return 0;
+}
+
+err tagger_decode_with(struct tag_batcher *b, struct engine *e, i64 from, i64 to, i32 *out) {
+    struct arena a = {0};
+    struct tag_ranked *row;
+    err got = by_length(&a, b->s, from, to, &row);
+    if (got >= 0) got = decode_rows(&a, b, e, row, to - from, out);
+    arena_free(&a);
+    return got;
+}
+
+/* A net as long as the first of these sentences, with so many rows. */
+static err decode_group(const struct tagger *t, const struct token_set *s, const i32 *ids, const struct tag_ranked *row, i64 n,
+                        i32 rows, const struct resources *use, i32 *out) {
+    struct tag_batcher b = {0};
+    struct engine e = {0};
+    struct arena a = {0};
+    struct net *net;
+    const struct resources whole = resources_whole(use);
+    if (n == 0 || row[0].length == 0) return 0;
+    ARENA_NEW(&a, net, 1);
+    err got = tagger_net(t, row[0].length, net);
+    const i32 B = got < 0 ? 1 : engine_forward_rows(net, (i32)lmin(rows, n));
+    if (got >= 0) got = tag_batcher_new(t, s, net, B, 1, &b);
+    if (got >= 0) got = engine_new(net, &whole, B, B, NULL, &e);
+    b.ids = ids;
+    if (got >= 0) memcpy(e.store.theta, t->theta, sizeof *t->theta * (size_t)net->ntheta);
+    if (got >= 0) got = decode_rows(&a, &b, &e, row, n, out);
+    engine_free(&e);
+    tag_batcher_free(&b);
+    arena_free(&a);
+    return got;
+}
+
+/* Very long sentences take a net of their own, one row at a time: the memory of a batch follows its longest row. */
+static err decode_file(const struct tagger *t, const struct token_set *s, i64 from, i64 to, const struct resources *use,
+                       i32 *out) {
+    struct arena a = {0};
+    struct tag_ranked *row;
+    i32 *ids = NULL;
+    i64 longer = 0;
+    err e = by_length(&a, s, from, to, &row);
+    if (e >= 0) e = features_ids(t, s, &ids);
+    while (e >= 0 && longer < to - from && row[longer].length > DECODE_STEPS) longer++;
+    if (e >= 0) e = decode_group(t, s, ids, row, longer, 1, use, out);
+    if (e >= 0) e = decode_group(t, s, ids, row + longer, to - from - longer, DECODE_ROWS, use, out);
+    mem_free(ids);
+    arena_free(&a);
+    return e;
+}
+
+err tagger_decode(const struct tagger *t, const struct token_set *s, i64 from, i64 to, const struct resources *use, i32 **out) {
+    i32 *tag;
+    TRY(mem_new((void **)&tag, s->ntoken + 1, sizeof *tag));
+    for (i64 k = 0; k < s->ntoken; k++) tag[k] = -1;
+    const err e = decode_file(t, s, from, to, use, tag);
+    if (e < 0) {
+        mem_free(tag);
+        return e;
+    }
+    *out = tag;
+    return 0;
+}
