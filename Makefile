@@ -24,6 +24,7 @@
 #   make bench-placement               placement methods in the simulator, against random and exact: bench/results/placement.md
 #   make bench-predict                 predicted and measured steps of 40 configurations: bench/results/predict.md
 #   make bench-devices                 training steps on a GPU beside PyTorch: bench/results/devices.md; BENCH="--device opencl --only S1" or --uneven
+#   make soak-devices N=100            failures of devices in the middle of a training: section failures of bench/results/devices.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -90,6 +91,9 @@ instructions: release
 
 soak: release
 	python3 bench/soak.py build/release/cli/stretto $(N) 1 $(M)
+
+soak-devices: release
+	python3 bench/devices/failures.py build/release/cli/stretto $(N)
 
 endurance: shake soak
 	STRETTO_TEST_MANY=1 ctest --test-dir build/release -L e2e --repeat until-fail:3 --output-on-failure
@@ -186,4 +190,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: soak-devices all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices twin shake bits instructions soak ladder ladder-baseline install docs clean

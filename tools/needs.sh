@@ -32,7 +32,7 @@ BUILD_PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libyam
 ARM_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 TEST_PACKAGES="g++ clang libcmocka-dev python3 python3-numpy chromium"
 # Where these cannot be had, the tests that want them say so and are skipped.
-DEVICE_PACKAGES="pocl-opencl-icd ocl-icd-libopencl1 opencl-headers"
+DEVICE_PACKAGES="pocl-opencl-icd ocl-icd-libopencl1 opencl-headers oclgrind"
 CLUSTER_PACKAGES="openmpi-bin libopenmpi-dev mpich libmpich-dev slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge procps"
 # The sanitizers' runtime of the clang that is, or will be, installed.
 clang_runtime() {

@@ -43,7 +43,7 @@ HEAD = """# Results: devices
 
 Several GPUs in one machine were never measured: none was available. What stands in for them is several PoCL devices, which share the cores of one host.
 """
-ORDER = ["steps-cuda", "steps-opencl", "steps-cpu", "uneven"]
+ORDER = ["steps-cuda", "steps-opencl", "steps-cpu", "roofline", "groups", "failures", "uneven"]
 
 
 class Failed(Exception):

@@ -11,7 +11,7 @@
 
 /* ------------------------------------------------------------------ the devices --------------------------------------------- */
 
-enum { MOST_CARDS = 8, HEAP = 48 << 20 };
+enum { MOST_CARDS = 8, HEAP = 48 << 20, SMALL_HEAP = 4 << 20 };
 static struct gpu *open_[MOST_CARDS], *card_; /* card_: the one under test */
 static i32 ncards_ = -1;
 static i64 used_;
@@ -19,7 +19,7 @@ static f64 worst_;
 
 static void open_card(const struct gpu_driver *d, i32 i, const struct gpu_card *c) {
     if (!c->f64 || ncards_ == MOST_CARDS) return;
-    T_OK(gpu_open(d, i, CARD_LANES, HEAP, &open_[ncards_]));
+    T_OK(gpu_open(d, i, CARD_LANES, emulated() ? SMALL_HEAP : HEAP, &open_[ncards_]));
     printf("%s:%d  %s  (%s)\n", d->name, i, c->name, c->platform);
     ncards_++;
 }
@@ -113,5 +113,10 @@ void near_device(const char *what, const void *at, const f32 *want, i64 n) {
 }
 
 const struct kern *host(void) { return kern_get(KERN_REF); }
+
+bool emulated(void) {
+    const char *few = getenv("STRETTO_TEST_FEW");
+    return few && strcmp(few, "emulated") == 0;
+}
 
 bool chosen(u32 n) { return !t_few() || n % 37 == 0; }

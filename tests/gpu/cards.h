@@ -38,5 +38,6 @@ const struct kern *host(void); /* the plain twins */
 
 /* Whether case n of a matrix runs: all of them, or some on an emulated machine or device. */
 bool chosen(u32 n);
+bool emulated(void); /* the device is an emulator that checks every access (oclgrind.py): no large case runs */
 
 #endif
