@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "gpu/gpu.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,6 +120,65 @@ static err find_card(const struct gpu_driver *d, i32 index, struct gpu_card *out
     return e;
 }
 
+/* A device fails before a rank that waits for a message does (STRETTO_DEADLINE): else the error would blame that rank. */
+#define SOONER 0.8
+
+static f64 patience(const struct gpu *g) { return SOONER * clock_deadline() * (g->card.is_host ? 10 : 1); }
+
+static err is_late(struct gpu *g, const char *what) {
+    learn(g, HUNG);
+    return FAIL_AT(E831, g->card.at,
+                   "--device cpu   or   STRETTO_DEADLINE=SECONDS to wait longer   (a training: stretto resume RUN --device cpu "
+                   "--parallel auto)",
+                   "the device has not %s after %.0f s", what, patience(g));
+}
+
+/* A device that was opened before may hang by now, and opening it then waits for ever: that is left to a thread, which nobody
+ * waits for any more after the deadline. */
+struct opening {
+    const struct gpu_driver *driver;
+    i32 index, lanes;
+    i64 bytes;
+    void *dev;
+    err e;
+    struct err_record why;
+    _Atomic bool done;
+};
+
+static void *open_there(void *self) {
+    struct opening *o = self;
+    o->e = o->driver->open(o->index, o->lanes, o->bytes, &o->dev);
+    if (o->e < 0) o->why = *err_last();
+    atomic_store(&o->done, true);
+    return NULL;
+}
+
+static err open_again(struct gpu *g) {
+    struct opening *o;
+    pthread_t thread;
+    NEW(o, 1);
+    o->driver = g->driver;
+    o->index = g->index;
+    o->lanes = g->lanes;
+    o->bytes = g->reserved;
+    if (pthread_create(&thread, NULL, open_there, o) != 0) {
+        mem_free(o);
+        return g->driver->open(g->index, g->lanes, g->reserved, &g->dev);
+    }
+    const f64 end = clock_now() + patience(g);
+    for (struct backoff r = {0}; !atomic_load(&o->done) && clock_now() < end;) backoff_pause(&r);
+    if (!atomic_load(&o->done)) {
+        pthread_detach(thread); /* it may still write to *o */
+        return is_late(g, "opened");
+    }
+    pthread_join(thread, NULL);
+    const err e = o->e;
+    g->dev = o->dev;
+    if (e < 0) err_put(&o->why);
+    mem_free(o);
+    return e;
+}
+
 static err open_on(struct gpu *g, i32 index, i32 lanes, i64 bytes) {
     enum { PAGE = 4096 };
     TRY(find_card(g->driver, index, &g->card));
@@ -132,6 +192,7 @@ static err open_on(struct gpu *g, i32 index, i32 lanes, i64 bytes) {
         g->heap = NULL;
         return FAIL(E601, "no %lld MiB of addresses for a device", (long long)(g->reserved >> 20));
     }
+    if (is_known(g->driver, index, OPENED)) return open_again(g);
     return g->driver->open(index, g->lanes, g->reserved, &g->dev);
 }
 
@@ -199,13 +260,10 @@ static struct gpu_rows rows_of(const void *device, i64 pitch, i64 host_pitch, i6
 
 static bool is_hung(const struct gpu *g) { return is_known(g->driver, g->index, HUNG); }
 
-/* A device fails before a rank that waits for a message does (STRETTO_DEADLINE): else the error would blame that rank. */
-#define SOONER 0.8
-
 /* A device that hangs would hold a blocking call for ever. */
 static err wait_idle(void) {
-    const struct gpu *g = here;
-    const f64 most = SOONER * clock_deadline() * (g->card.is_host ? 10 : 1), end = clock_now() + most;
+    struct gpu *g = here;
+    const f64 end = clock_now() + patience(g);
     bool idle = false;
     TRY(g->driver->watch(g->dev, lane));
     for (struct backoff r = {0};; backoff_pause(&r)) {
@@ -216,11 +274,7 @@ static err wait_idle(void) {
         }
         if (clock_now() > end) break;
     }
-    learn(g, HUNG);
-    return FAIL_AT(E831, g->card.at,
-                   "--device cpu   or   STRETTO_DEADLINE=SECONDS to wait longer   (a training: stretto resume RUN --device cpu "
-                   "--parallel auto)",
-                   "the device has not finished its work after %.0f s", most);
+    return is_late(g, "finished its work");
 }
 
 static void count_copy(_Atomic i64 *bytes, _Atomic i64 *ns, i64 n) {
