@@ -204,7 +204,7 @@ err token_set_read_as(const char *path, i32 ncolumn, i32 tag, struct dataset **o
 
 static err read_file(const struct options *o, const char *path, struct dataset **out) {
     i64 column;
-    if (!o->target || !*o->target) return token_set_read(path, TOKENS_LAST, out);
+    if (!o->target || !*o->target) return token_set_read(path, o->states > 0 ? TOKENS_NO_TAG : TOKENS_LAST, out);
     if (!str_to_i64(o->target, strlen(o->target), &column) || column < 0 || column > COLUMNS_MAX)
         return FAIL_AT(E103, "--target", "--target 3", "\"%.100s\" is no number of a column", o->target);
     return token_set_read(path, column == 0 ? TOKENS_NO_TAG : (i32)column - 1, out);
