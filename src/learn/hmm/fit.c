@@ -118,12 +118,13 @@ static err open_run(struct fitting *f, struct map_run *run) {
 }
 
 static err make_room(struct fitting *f) {
+    const struct comm *comm = f->job->use.comm;
     i64 longest = 0;
     if (f->rows.label) return 0;
     for (i32 i = 0; i < f->rows.n; i++) longest = lmax(longest, f->rows.first[i + 1] - f->rows.first[i]);
     NEW(f->room, f->plan->ndevice);
     for (i32 d = 0; d < f->plan->ndevice; d++)
-        if (f->plan->place[d].rank == comm_rank(f->job->use.comm)) NEW(f->room[d], hmm_room(f->h, longest));
+        if (comm_size(comm) == 1 || f->plan->place[d].rank == comm_rank(comm)) NEW(f->room[d], hmm_room(f->h, longest));
     return 0;
 }
 
