@@ -213,6 +213,11 @@ STRETTO_API stretto_err stretto_eval(stretto_model *self, stretto_data *data, st
                                      double *skill);
 STRETTO_API stretto_err stretto_model_plot(stretto_model *self, stretto_data *data,
                                            const char *svg_path); /* draw the forecast beyond the last record, as SVG */
+/* Label every step of one long sequence: the file holds words separated by blanks or line ends, the output a label a line; path "-"
+ * returns the text through out, which may be NULL otherwise.  For models that label sequences (--task hmm); option slices of the
+ * model's config.  fn (may be NULL) gets progress and notes.  E106: another model.  E201, E202: no words in the file. */
+STRETTO_API stretto_err stretto_decode_file(stretto_model *self, const char *sequence, const char *path, stretto_event_fn *fn,
+                                            void *user, char **out);
 /* How the last forecast or evaluation deviated from the training, in one sentence (bf16 computed in fp32); "" = not at all. */
 STRETTO_API const char *stretto_model_note(const stretto_model *self);
 /* Warnings about the data that were last opened for this model, one per line: categories that training has not seen, ambiguous

@@ -195,6 +195,40 @@ stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config
     return text_end(e, &text, out);
 }
 
+/* ------------------------------------------------------------------ one long sequence --------------------------------------- */
+
+struct listener {
+    stretto_event_fn *fn;
+    void *user;
+};
+
+static void forward(void *self, const struct event *e) {
+    const struct listener *l = self;
+    if (!l->fn || e->kind > EVENT_DETAIL) return;
+#define SAME(field) .field = e->field,
+    const stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
+#undef SAME
+    l->fn(l->user, &out);
+}
+
+stretto_err stretto_decode_file(stretto_model *self, const char *sequence, const char *path, stretto_event_fn *fn, void *user,
+                                char **out) {
+    const struct model_ops *ops = self->m->learner->ops;
+    struct listener listener = {fn, user};
+    const struct events events = {.sink = {{forward, &listener}}, .n = 1};
+    struct run_context ctx;
+    struct str text = {0};
+    if (!ops->decode)
+        return FAIL_AT(E106, self->path, "a model of --task hmm   or   stretto predict MODEL DATA",
+                       "a model of %s labels no sequences", self->m->learner->name);
+    TRY(run_context_open(&self->config.o, &events, NULL, false, &ctx));
+    err e = ops->decode(self->m, &self->config.o, sequence, path, &ctx.use, &text);
+    run_context_close(&ctx);
+    if (e >= 0 && strcmp(path, "-") == 0) return text_give(&text, out);
+    str_free(&text);
+    return e;
+}
+
 /* ------------------------------------------------------------------ picture ------------------------------------------------- */
 
 stretto_err stretto_model_plot(stretto_model *self, stretto_data *data, const char *svg_path) {

@@ -86,6 +86,7 @@ static const struct model_ops ops = {
     .predict = hmm_predict,
     .score = hmm_score,
     .describe = hmm_describe,
+    .decode = hmm_decode_file,
     .report = hmm_report,
     .save = hmm_save,
     .load = hmm_load,

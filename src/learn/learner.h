@@ -140,6 +140,10 @@ struct model_ops {
                  struct scores *out);
     err (*describe)(const struct model *m, struct description *out);
     bool lines; /* predictions are whole lines of text: one cell each, without a heading */
+    /* Reads one long sequence from a file and writes the most likely label of each step, a line each, into the file `out`; "-":
+     * into text.  NULL = the model labels no sequences. */
+    err (*decode)(const struct model *m, const struct options *o, const char *path, const char *out, const struct resources *use,
+                  struct str *text);
     /* Draws a prediction, or a scored window if scores is not NULL, as an SVG file. NULL = the model has no such plot. */
     err (*plot)(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
                 const char *path);

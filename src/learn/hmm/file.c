@@ -119,7 +119,7 @@ static err read_all(const struct st_file *file, const char *path, const struct j
     TRY(take_numbers(file, path, "unigram", h->W, 0, h->rate));
     TRY(take_usual(file, path, h));
     TRY(take_curve(file, h));
-    return hmm_fix(h, kern_best());
+    return hmm_fix(h);
 }
 
 err hmm_load(const struct st_file *file, const char *path, const struct options *o, const struct js *json, struct model **out) {

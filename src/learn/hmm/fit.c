@@ -291,7 +291,7 @@ static err fit_rows(struct hmm *h, const struct learn_job *job, const struct tok
     count_words(h, job->o->smoothing);
     smooth_all(h, job->o->smoothing);
     h->model.seconds = clock_now() - f.started;
-    return hmm_fix(h, job->use.kern);
+    return hmm_fix(h);
 }
 
 err hmm_fit(const struct learn_job *job, struct model **out) {

@@ -28,7 +28,7 @@ static err alloc_fixed(const struct hmm *h, struct hmm_fixed *f, i32 Lp) {
     return 0;
 }
 
-err hmm_fix(struct hmm *h, const struct kern *kern) {
+err hmm_fix(struct hmm *h) {
     struct hmm_fixed *f = &h->fixed;
     const i32 L = h->L, Lp = viterbi_padded(L), limit = viterbi_limit(L);
     hmm_fixed_free(f);
@@ -40,7 +40,7 @@ err hmm_fix(struct hmm *h, const struct kern *kern) {
     for (i32 i = 0; i < L * L; i++) f->trans[i] = fixed_log(h->trans[i], f->scale, limit);
     for (i64 w = 0; w < h->W; w++)
         for (i32 l = 0; l < L; l++) f->emit[w * Lp + l] = fixed_log(h->emit[w * L + l], f->scale, limit);
-    viterbi_pack(kern->arch, L, f->trans, f->packed, &f->kern);
+    viterbi_pack(kern_best()->arch, L, f->trans, f->packed, &f->kern);
     return 0;
 }
 

@@ -69,16 +69,18 @@ f64 hmm_expect(const struct hmm *h, const i32 *word, i64 n, f64 *count, f64 *roo
 static inline i64 hmm_room(const struct hmm *h, i64 n) { return (n + 4) * h->L + n; }
 
 /* fixed.c */
-err hmm_fix(struct hmm *h, const struct kern *kern); /* makes h->fixed from the probabilities */
+err hmm_fix(struct hmm *h); /* makes h->fixed from the probabilities */
 void hmm_fixed_free(struct hmm_fixed *f);
 /* Labels of all tokens of the sequences, in path [first[n]]; logp [n] = log P(words, path) of each, may be NULL.  Several sequences
  * at a time, on the threads of the pool. */
 err hmm_decode(const struct hmm *h, const struct hmm_rows *r, const struct resources *use, u8 *path, f64 *logp);
 
-/* results.c, file.c: model_ops */
+/* results.c, decode.c, file.c: model_ops */
 err hmm_predict(const struct model *m, const struct dataset *d, const struct resources *use, const struct prediction_sink *to);
 err hmm_score(const struct model *m, const struct dataset *d, const struct scoring *q, const struct resources *use,
               struct scores *out);
+err hmm_decode_file(const struct model *m, const struct options *o, const char *path, const char *out,
+                    const struct resources *use, struct str *text);
 err hmm_describe(const struct model *m, struct description *out);
 err hmm_report(const struct model *m, const struct learn_job *job, const struct scores *s, struct arena *a, struct report *r);
 err hmm_save(const struct model *m, struct tens_list *list, struct str *json);
