@@ -7,8 +7,9 @@
  * bits below, so one maximum finds the best score, and of equal ones the lowest label.  Every VITERBI_DRIFT steps the score of
  * label 0 is subtracted from all and added to an int64, so a sequence of any length does not overflow.
  *
- * Layouts.  Lp = labels rounded up to 16.  trans [L][Lp] from `viterbi_pack`; a row of unary scores has Lp readable elements; a
- * row of backpointers has Lb = labels rounded up to 32 bytes, and label j's byte is at at[j] of it: mask - label before. */
+ * Layouts.  Lp = labels rounded up to 16.  trans [L][Lp] from `viterbi_pack`; a row of unary scores has Lp readable elements, each
+ * a score << shift; a row of backpointers has Lb = labels rounded up to 32 bytes, and label j's byte is at at[j] of it: mask -
+ * label before. */
 #ifndef STRETTO_KERN_VITERBI_H
 #define STRETTO_KERN_VITERBI_H
 
@@ -26,7 +27,7 @@ struct viterbi {
 
 /* One sequence, or a slice of one. */
 struct viterbi_stream {
-    const i32 *unary; /* rows of unary scores */
+    const i32 *unary; /* rows of unary scores << shift */
     i64 ld;           /* elements from row to row, at least Lp */
     const i32 *row;   /* [n] row of each step (an emission table); NULL = 0, 1, 2, .. */
     i32 *v;           /* [Lp] in and out: scores << shift, without what base took; v[0] = 0 on return */
@@ -49,18 +50,26 @@ VITERBI_SETS(avx512)
 
 /* Largest |score| of a transition or a unary score that L labels allow. */
 i32 viterbi_limit(i32 L);
-/* Scores of the first step: start[j] + unary[j].  Both may be NULL = 0, for a slice that starts from a guess. */
+i32 viterbi_shift(i32 L); /* bits of a label */
+/* Scores of the first step: start[j] + unary[j] (a row as above).  Both may be NULL = 0. */
 void viterbi_start(const struct viterbi *m, const i32 *start, const i32 *unary, struct viterbi_stream *s);
-/* Fills *out for trans [L][L]; packed [L][Lp] is the caller's and stays with *out. */
+/* Fills *out for trans [L][L], scores; packed [L][Lp] is the caller's and stays with *out. */
 void viterbi_pack(enum kern_arch arch, i32 L, const i32 *trans, i32 *packed, struct viterbi *out);
 static inline i32 viterbi_padded(i32 L) { return round_up(L, VITERBI_PAD); }
 
 /* The best label after the last step, of equal ones the lowest; *score in units of the fixed point. */
 i32 viterbi_best(const struct viterbi *m, const struct viterbi_stream *s, i64 *score);
-/* Follows n rows of backpointers from the label after the last of them: path [n] are the labels of these steps.  Returns the label
- * before the first. */
-i32 viterbi_trace(const struct viterbi *m, const u8 *back, i64 n, i32 last, u8 *path);
-/* The label before the first of n steps, if it is the same whatever the last label is; else -1. */
-i32 viterbi_entry(const struct viterbi *m, const u8 *back, i64 n);
+/* A way back through n rows of backpointers, from the label after the last of them. */
+struct viterbi_walk {
+    const u8 *back;
+    i64 n;
+    i32 label; /* in: the last label; out: the label before the first row */
+    u8 *path;  /* [n] out: the labels of these steps */
+};
+/* Several of them side by side: each waits for its own loads only. */
+void viterbi_trace(const struct viterbi *m, i32 k, struct viterbi_walk *w);
+/* The number of rows, from the first on, whose path is the same whatever the last label is; *label is then the label of the last of
+ * these steps, or that before the first row where the number is 0.  -1 = not even that label is the same. */
+i64 viterbi_meet(const struct viterbi *m, const u8 *back, i64 n, i32 *label);
 
 #endif

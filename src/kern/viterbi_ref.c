@@ -11,7 +11,7 @@ static void step(const struct viterbi *m, struct viterbi_stream *s, i64 t) {
         i32 best = s->v[0] + m->trans[j];
         for (i32 i = 1; i < m->L; i++) best = imax(best, s->v[i] + m->trans[(i64)i * m->Lp + j]);
         s->back[t * m->Lb + j] = (u8)(best & mask);
-        next[j] = (best & ~mask) + u[j] * (1 << m->shift);
+        next[j] = (best & ~mask) + u[j];
     }
     memcpy(s->v, next, (size_t)m->L * sizeof *next);
 }
@@ -37,14 +37,14 @@ const struct viterbi_set viterbi_ref = {.steps = steps, .at = in_order};
 
 /* ------------------------------------------------------------------ packing ------------------------------------------------- */
 
-static i32 label_bits(i32 L) {
+i32 viterbi_shift(i32 L) {
     i32 bits = 0;
     while (1 << bits < L) bits++;
     return bits;
 }
 
 /* |v| <= 4 M after a subtraction, 2 M more with each step, M more in a candidate, with M = the limit: 4 + 2 * DRIFT + 1 < 32. */
-i32 viterbi_limit(i32 L) { return 1 << (31 - 5 - label_bits(L)); }
+i32 viterbi_limit(i32 L) { return 1 << (31 - 5 - viterbi_shift(L)); }
 
 static const struct viterbi_set *set_of(enum kern_arch arch) {
 #if defined(__x86_64__)
@@ -57,7 +57,7 @@ static const struct viterbi_set *set_of(enum kern_arch arch) {
 }
 
 void viterbi_pack(enum kern_arch arch, i32 L, const i32 *trans, i32 *packed, struct viterbi *out) {
-    const i32 shift = label_bits(L), mask = (1 << shift) - 1;
+    const i32 shift = viterbi_shift(L), mask = (1 << shift) - 1;
     *out = (struct viterbi){.L = L,
                             .Lp = viterbi_padded(L),
                             .Lb = round_up(L, VITERBI_BACK),
@@ -73,7 +73,7 @@ void viterbi_pack(enum kern_arch arch, i32 L, const i32 *trans, i32 *packed, str
 void viterbi_start(const struct viterbi *m, const i32 *start, const i32 *unary, struct viterbi_stream *s) {
     memset(s->v, 0, (size_t)m->Lp * sizeof *s->v);
     s->base = 0;
-    for (i32 j = 0; j < m->L; j++) s->v[j] = ((start ? start[j] : 0) + (unary ? unary[j] : 0)) * (1 << m->shift);
+    for (i32 j = 0; j < m->L; j++) s->v[j] = (start ? start[j] * (1 << m->shift) : 0) + (unary ? unary[j] : 0);
     subtract(m, s);
 }
 
@@ -87,16 +87,31 @@ i32 viterbi_best(const struct viterbi *m, const struct viterbi_stream *s, i64 *s
     return best;
 }
 
-i32 viterbi_trace(const struct viterbi *m, const u8 *back, i64 n, i32 last, u8 *path) {
+/* The last n rows of k walks.  Labels stay in registers where k is a constant. */
+static inline __attribute__((always_inline)) void walk(const struct viterbi *m, i32 k, struct viterbi_walk *w, i64 n) {
     const i32 mask = (1 << m->shift) - 1;
-    for (i64 t = n - 1; t >= 0; t--) {
-        path[t] = (u8)last;
-        last = mask - back[t * m->Lb + m->at[last]];
+    i32 label[VITERBI_STREAMS];
+    for (i32 i = 0; i < k; i++) label[i] = w[i].label;
+    for (i64 t = 1; t <= n; t++) {
+        for (i32 i = 0; i < k; i++) {
+            w[i].path[w[i].n - t] = (u8)label[i];
+            label[i] = mask - w[i].back[(w[i].n - t) * m->Lb + m->at[label[i]]];
+        }
     }
-    return last;
+    for (i32 i = 0; i < k; i++) {
+        w[i].label = label[i];
+        w[i].n -= n;
+    }
 }
 
-i32 viterbi_entry(const struct viterbi *m, const u8 *back, i64 n) {
+void viterbi_trace(const struct viterbi *m, i32 k, struct viterbi_walk *w) {
+    i64 all = INT64_MAX;
+    for (i32 i = 0; i < k; i++) all = lmin(all, w[i].n);
+    if (k == VITERBI_STREAMS) walk(m, VITERBI_STREAMS, w, all);
+    for (i32 i = 0; i < k; i++) walk(m, 1, &w[i], w[i].n);
+}
+
+i64 viterbi_meet(const struct viterbi *m, const u8 *back, i64 n, i32 *label) {
     const i32 mask = (1 << m->shift) - 1;
     u8 alive[VITERBI_LABELS];
     i32 count = m->L;
@@ -113,8 +128,6 @@ i32 viterbi_entry(const struct viterbi *m, const u8 *back, i64 n) {
         }
         count = left;
     }
-    if (count > 1) return -1;
-    i32 at = alive[0];
-    while (t > 0) at = mask - back[--t * m->Lb + m->at[at]];
-    return at;
+    *label = alive[0];
+    return count > 1 ? -1 : t;
 }

@@ -99,7 +99,7 @@ INLINE void step(const struct viterbi *m, i32 K, i32 Q, struct viterbi_stream *s
         vi low[8];
         UNROLL for (i32 q = 0; q < Q; q++) {
             low[q] = acc[k][q] & mask;
-            v_store(v[k] + q * W, v_add(acc[k][q] - low[q], v_load(u + q * W) << m->shift));
+            v_store(v[k] + q * W, v_add(acc[k][q] - low[q], v_load(u + q * W)));
         }
         store_back(s[k].back + t * m->Lb, low, Q);
     }
@@ -139,7 +139,7 @@ INLINE void group(const struct viterbi *m, const struct viterbi_stream *s, const
     const i32 *u = unary_of(s, t) + j;
     UNROLL for (i32 q = 0; q < Q; q++) {
         low[q] = acc[q] & mask;
-        v_store(next + j + q * W, v_add(acc[q] - low[q], v_load(u + q * W) << m->shift));
+        v_store(next + j + q * W, v_add(acc[q] - low[q], v_load(u + q * W)));
     }
     store_back(s->back + t * m->Lb + j, low, Q);
 }

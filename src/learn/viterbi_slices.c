@@ -35,6 +35,7 @@ struct long_slice {
 /* Scratch of a slice. */
 struct lane {
     u8 *back[2];         /* [block][Lb] backpointers of this block and of the one before */
+    i64 meet[2];         /* rows of each whose path is known: where all paths meet; -1 = nowhere */
     i32 *row;            /* [block] */
     i32 *v;              /* [Lp] */
 };
@@ -119,24 +120,52 @@ static void run_blocks(const struct slicing *z, const struct turn *turn, i32 n) 
     }
 }
 
-/* Writes the path of block k, whose last label is `label`. */
-static void trace(const struct slicing *z, const struct long_slice *s, i32 k, const u8 *back, i32 label) {
-    const i32 skip = lead(z, s, k);
-    u8 *path = z->q.path + block_from(z, s, k);
-    label = viterbi_trace(z->q.kern, back, block_steps(z, s, k) - skip, label, path + skip);
-    if (skip) path[0] = (u8)label;
+/* The path of block k below row `rows` of it, from the label of the last of these steps. */
+static struct viterbi_walk walk_of(const struct slicing *z, const struct long_slice *s, i32 k, i64 rows, i32 label) {
+    return (struct viterbi_walk){z->lane[s - z->slice].back[k & 1], rows, label,
+                                 z->q.path + block_from(z, s, k) + lead(z, s, k)};
+}
+
+/* After a walk to the front of block k. */
+static void end_walk(const struct slicing *z, const struct long_slice *s, i32 k, i32 label) {
+    if (lead(z, s, k)) z->q.path[0] = (u8)label;
     *before_of(z, s, k) = label;
+}
+
+/* Completes the path of block k, whose last label is `label`: above the rows where all paths have met. */
+static void finish_block(const struct slicing *z, const struct long_slice *s, i32 k, i32 label) {
+    const i64 n = block_steps(z, s, k) - lead(z, s, k), meet = lmax(0, z->lane[s - z->slice].meet[k & 1]);
+    struct viterbi_walk w = walk_of(z, s, k, n, label);
+    w.back += meet * z->q.kern->Lb;
+    w.path += meet;
+    w.n -= meet;
+    viterbi_trace(z->q.kern, 1, &w);
+    if (z->lane[s - z->slice].meet[k & 1] < 0) end_walk(z, s, k, w.label);
     z->done[s->first + k] = 1;
 }
 
-/* After block k was run: the label before it, where all paths agree on it.  The block before it can then be traced. */
-static void close_block(const struct slicing *z, const struct long_slice *s, i32 k, const struct lane *lane) {
-    const i32 entry = viterbi_entry(z->q.kern, lane->back[k & 1], block_steps(z, s, k) - lead(z, s, k));
-    *before_of(z, s, k) = lead(z, s, k) ? 0 : entry;
-    z->done[s->first + k] = 0;
-    if (k == 0) return;
-    if (entry >= 0) trace(z, s, k - 1, lane->back[(k - 1) & 1], entry);
-    else z->done[s->first + k - 1] = 0;
+/* After n blocks were run: their paths up to where all meet, side by side.  The block before each can then be completed. */
+static void close_blocks(const struct slicing *z, const struct turn *turn, i32 n) {
+    struct viterbi_walk w[VITERBI_STREAMS];
+    const struct turn *of[VITERBI_STREAMS];
+    i32 k = 0, label;
+    for (i32 i = 0; i < n; i++) {
+        const struct turn *t = &turn[i];
+        const i64 rows = block_steps(z, t->s, t->k) - lead(z, t->s, t->k);
+        i64 *meet = &t->lane->meet[t->k & 1];
+        *meet = viterbi_meet(z->q.kern, t->lane->back[t->k & 1], rows, &label);
+        *before_of(z, t->s, t->k) = -1;
+        z->done[t->s->first + t->k] = 0;
+        if (t->k > 0) z->done[t->s->first + t->k - 1] = 0;
+        if (*meet < 0) continue;
+        w[k] = walk_of(z, t->s, t->k, *meet, label);
+        of[k++] = t;
+    }
+    viterbi_trace(z->q.kern, k, w);
+    for (i32 i = 0; i < k; i++) {
+        end_walk(z, of[i]->s, of[i]->k, w[i].label);
+        if (of[i]->k > 0) finish_block(z, of[i]->s, of[i]->k - 1, w[i].label);
+    }
 }
 
 /* ------------------------------------------------------------------ slices -------------------------------------------------- */
@@ -168,10 +197,8 @@ static void guess(struct slicing *z, i32 a, i32 b) {
                 turn[n++] = (struct turn){&z->slice[i], z->slice[i].next++, &z->lane[i]};
         if (n == 0) break;
         run_blocks(z, turn, n);
-        for (i32 i = 0; i < n; i++) {
-            close_block(z, turn[i].s, turn[i].k, turn[i].lane);
-            keep_bound(z, bound_of(z, turn[i].s, turn[i].k + 1), turn[i].lane->v);
-        }
+        close_blocks(z, turn, n);
+        for (i32 i = 0; i < n; i++) keep_bound(z, bound_of(z, turn[i].s, turn[i].k + 1), turn[i].lane->v);
     }
     for (i32 i = a; i < b; i++) {
         z->state[i].busy = z->slice[i].nblock - z->slice[i].next;
@@ -188,14 +215,15 @@ static void repeat(struct slicing *z, i32 slice) {
     keep_bound(z, bound_of(z, s, 0), vector(z, z->in, slice));
     i32 k = 0;
     for (bool same = false; !same && k < s->nblock; k++) {
-        run_blocks(z, &(struct turn){s, k, lane}, 1);
-        close_block(z, s, k, lane);
+        const struct turn turn = {s, k, lane};
+        run_blocks(z, &turn, 1);
+        close_blocks(z, &turn, 1);
         same = equal(z, lane->v, bound_of(z, s, k + 1));
         keep_bound(z, bound_of(z, s, k + 1), lane->v);
         z->state[slice].busy = !same;
         z->state[slice].again++;
     }
-    if (k < s->nblock && *before_of(z, s, k) >= 0) trace(z, s, k - 1, lane->back[(k - 1) & 1], *before_of(z, s, k));
+    if (k < s->nblock && *before_of(z, s, k) >= 0) finish_block(z, s, k - 1, *before_of(z, s, k));
     publish(z, slice);
 }
 
@@ -221,7 +249,8 @@ static void complete(struct slicing *z, i32 slice) {
     for (i32 k = s->nblock - 1; k >= 0; k--) {
         if (z->done[s->first + k]) continue;
         run_blocks(z, &(struct turn){s, k, lane}, 1);
-        trace(z, s, k, lane->back[k & 1], *before_of(z, s, k + 1));
+        lane->meet[k & 1] = -1;
+        finish_block(z, s, k, *before_of(z, s, k + 1));
         z->state[slice].traced++;
     }
     publish(z, slice);

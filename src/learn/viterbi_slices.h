@@ -21,7 +21,7 @@
 struct viterbi_long {
     const struct viterbi *kern;
     const i32 *start;    /* [L] */
-    const i32 *unary;    /* rows of unary scores of Lp elements: one for each symbol */
+    const i32 *unary;    /* rows of unary scores << shift, of Lp elements: one for each symbol */
     const void *symbol;  /* [T] row of each step */
     i32 symbol_bytes;    /* 1, 2 or 4: u8, u16, i32 */
     i64 T;               /* at least 1 */

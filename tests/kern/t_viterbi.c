@@ -32,6 +32,13 @@ static struct problem *problem(u32 seed, i32 L, i32 n, i32 range) {
     return &p;
 }
 
+/* The unary scores as the kernels take them. */
+static const i32 *shifted(const struct problem *p) {
+    static i32 all[STEPS_MAX * LD];
+    for (i32 i = 0; i < STEPS_MAX * LD; i++) all[i] = p->unary[i] * (1 << viterbi_shift(p->L));
+    return all;
+}
+
 /* Of all paths the best, of equal ones that with the lowest last label, then the lowest before it, and so on. */
 static i64 brute(const struct problem *p, u8 *best) {
     i64 most = INT64_MIN, all = 1;
@@ -53,16 +60,18 @@ static i64 decode(enum kern_arch arch, const struct problem *p, i32 step, u8 *pa
     static u8 back[STEPS_MAX * VITERBI_LABELS];
     struct viterbi m;
     i64 best;
+    const i32 *unary = shifted(p);
     viterbi_pack(arch, p->L, p->trans, packed, &m);
     struct viterbi_stream s = {.v = v, .ld = LD};
-    viterbi_start(&m, p->start, p->unary, &s);
+    viterbi_start(&m, p->start, unary, &s);
     for (i32 t = 1; t < p->n; t += step) {
-        s.unary = p->unary + t * LD;
+        s.unary = unary + t * LD;
         s.back = back + (t - 1) * m.Lb;
         m.set->steps(&m, 1, &s, imin(step, p->n - t));
     }
-    const i32 last = viterbi_best(&m, &s, &best);
-    path[0] = (u8)viterbi_trace(&m, back, p->n - 1, last, path + 1);
+    struct viterbi_walk w = {back, p->n - 1, viterbi_best(&m, &s, &best), path + 1};
+    viterbi_trace(&m, 1, &w);
+    path[0] = (u8)w.label;
     return best;
 }
 
@@ -99,20 +108,21 @@ TEST(streams_do_not_depend_on_each_other) {
     EACH_ARCH(a) {
         for (i32 L = 1; L <= 40; L++) {
             const struct problem *p = problem((u32)L, L, STEPS_MAX, 500);
+            const i32 *unary = shifted(p);
             struct viterbi_stream s[VITERBI_STREAMS], one;
             struct viterbi m;
             viterbi_pack(a, L, p->trans, packed, &m);
             for (i32 k = 1; k <= VITERBI_STREAMS; k++) {
                 for (i32 i = 0; i < k; i++) {
                     for (i32 t = 0; t < STEPS_MAX; t++) row[i][t] = (t * (i + 1) + i) % STEPS_MAX;
-                    s[i] = (struct viterbi_stream){.unary = p->unary, .ld = LD, .row = row[i], .v = v[i], .back = back[i]};
-                    viterbi_start(&m, p->start, p->unary, &s[i]);
+                    s[i] = (struct viterbi_stream){.unary = unary, .ld = LD, .row = row[i], .v = v[i], .back = back[i]};
+                    viterbi_start(&m, p->start, unary, &s[i]);
                 }
                 m.set->steps(&m, k, s, STEPS_MAX);
                 for (i32 i = 0; i < k; i++) {
                     i32 u[64];
                     one = s[i], one.v = u, one.back = alone;
-                    viterbi_start(&m, p->start, p->unary, &one);
+                    viterbi_start(&m, p->start, unary, &one);
                     m.set->steps(&m, 1, &one, STEPS_MAX);
                     assert_true(one.base == s[i].base);
                     assert_memory_equal(u, v[i], (size_t)L * sizeof *u);
@@ -138,7 +148,7 @@ TEST(long_sequences_of_the_largest_scores_do_not_overflow) {
             const i32 L = sizes[i], limit = viterbi_limit(L);
             struct viterbi m;
             for (i32 k = 0; k < L * L; k++) trans[k] = score(5, (u64)k, 1) >= 0 ? limit : -limit;
-            for (i32 k = 0; k < 4 * 64; k++) unary[k] = k / 64 < 2 ? (k / 64 ? limit : -limit) : score(6, (u64)k, limit);
+            for (i32 k = 0; k < 4 * 64; k++) unary[k] = (k / 64 < 2 ? (k / 64 ? limit : -limit) : score(6, (u64)k, limit)) * (1 << viterbi_shift(L));
             for (i32 t = 0; t < T; t++) row[t] = t < T / 3 ? 1 : t < T / 2 ? 0 : (i32)(rng_uniform(7, RNG_TEST, 0, (u64)t) * 4);
             viterbi_pack(a, L, trans, packed, &m);
             struct viterbi_stream s = {.unary = unary, .ld = 64, .row = row, .v = v, .back = back};
@@ -148,7 +158,7 @@ TEST(long_sequences_of_the_largest_scores_do_not_overflow) {
                 for (i32 j = 0; j < L; j++) {
                     i64 best = INT64_MIN;
                     for (i32 k = 0; k < L; k++) best = lmax(best, exact[t & 1][k] + trans[k * L + j]);
-                    exact[~t & 1][j] = best + unary[row[t] * 64 + j];
+                    exact[~t & 1][j] = best + (unary[row[t] * 64 + j] >> m.shift);
                 }
             }
             m.set->steps(&m, 1, &s, T);
@@ -157,30 +167,58 @@ TEST(long_sequences_of_the_largest_scores_do_not_overflow) {
     }
 }
 
-TEST(an_entry_is_known_where_all_paths_meet) {
-    u8 path[STEPS_MAX];
-    static u8 back[STEPS_MAX * 64];
+TEST(walks_meet_where_all_paths_do) {
+    static u8 path[64][STEPS_MAX], back[STEPS_MAX * 64];
     static i32 packed[64 * 64], v[64];
     i32 known = 0, unknown = 0;
     for (u32 i = 0; i < 200; i++) {
         const i32 L = 2 + (i32)(i % 20), n = 1 + (i32)(i % 7) * 3;
         const struct problem *p = problem(i, L, STEPS_MAX, 50);
+        struct viterbi_walk w[64];
         struct viterbi m;
+        i32 label;
         viterbi_pack(KERN_BASE, L, p->trans, packed, &m);
-        struct viterbi_stream s = {.unary = p->unary, .ld = LD, .v = v, .back = back};
+        struct viterbi_stream s = {.unary = shifted(p), .ld = LD, .v = v, .back = back};
         viterbi_start(&m, p->start, NULL, &s);
         m.set->steps(&m, 1, &s, n);
-        const i32 entry = viterbi_entry(&m, back, n), first = viterbi_trace(&m, back, n, 0, path);
-        bool same = true;
-        for (i32 j = 1; j < L; j++) same = same && viterbi_trace(&m, back, n, j, path) == first;
-        assert_int_equal(entry, same ? first : -1);
-        known += same, unknown += !same;
+        for (i32 j = 0; j < L; j++) w[j] = (struct viterbi_walk){back, n, j, path[j]};
+        for (i32 j = 0; j < L; j += VITERBI_STREAMS) viterbi_trace(&m, imin(VITERBI_STREAMS, L - j), w + j);
+        i64 want = n;
+        for (i32 j = 1; j < L; j++) {
+            i64 same = w[j].label == w[0].label ? 0 : -1;
+            while (same >= 0 && same < want && path[j][same] == path[0][same]) same++;
+            want = lmin(want, same);
+        }
+        assert_true(viterbi_meet(&m, back, n, &label) == want);
+        if (want >= 0) assert_int_equal(label, want > 0 ? path[0][want - 1] : w[0].label);
+        known += want > 0, unknown += want < 0;
     }
     assert_true(known > 20 && unknown > 20);
+}
+
+TEST(walks_of_unlike_lengths_are_those_of_each) {
+    static u8 path[VITERBI_STREAMS][STEPS_MAX], alone[STEPS_MAX], back[STEPS_MAX * 64];
+    static i32 packed[64 * 64], v[64];
+    const struct problem *p = problem(3, 22, STEPS_MAX, 50);
+    struct viterbi_walk w[VITERBI_STREAMS];
+    struct viterbi m;
+    viterbi_pack(KERN_BASE, 22, p->trans, packed, &m);
+    struct viterbi_stream s = {.unary = shifted(p), .ld = LD, .v = v, .back = back};
+    viterbi_start(&m, p->start, NULL, &s);
+    m.set->steps(&m, 1, &s, STEPS_MAX);
+    for (i32 i = 0; i < VITERBI_STREAMS; i++) w[i] = (struct viterbi_walk){back, STEPS_MAX - 7 * i, i, path[i]};
+    viterbi_trace(&m, VITERBI_STREAMS, w);
+    for (i32 i = 0; i < VITERBI_STREAMS; i++) {
+        struct viterbi_walk one = {back, STEPS_MAX - 7 * i, i, alone};
+        viterbi_trace(&m, 1, &one);
+        assert_int_equal(one.label, w[i].label);
+        assert_memory_equal(alone, path[i], STEPS_MAX - 7 * (size_t)i);
+    }
 }
 
 T_MAIN(cmocka_unit_test(the_path_is_the_best_of_all_paths),
        cmocka_unit_test(every_instruction_set_and_every_cut_gives_the_same_path),
        cmocka_unit_test(streams_do_not_depend_on_each_other),
        cmocka_unit_test(long_sequences_of_the_largest_scores_do_not_overflow),
-       cmocka_unit_test(an_entry_is_known_where_all_paths_meet))
+       cmocka_unit_test(walks_meet_where_all_paths_do),
+       cmocka_unit_test(walks_of_unlike_lengths_are_those_of_each))

@@ -29,6 +29,7 @@ static void make(struct viterbi *m, i32 L, bool sticky) {
         symbol32[t] = symbol16[t] = symbol[t];
     }
     viterbi_pack(kern_best()->arch, L, trans, packed, m);
+    for (i32 i = 0; i < SYMBOLS * L_MAX; i++) unary[i] *= 1 << m->shift;
 }
 
 /* All steps in one call of the reference. */
@@ -41,8 +42,9 @@ static i64 plain(i32 L, i64 T, u8 *path) {
     struct viterbi_stream s = {.unary = unary, .ld = m.Lp, .row = symbol32 + 1, .v = v, .back = back};
     viterbi_start(&m, start, unary + (i64)symbol32[0] * m.Lp, &s);
     m.set->steps(&m, 1, &s, T - 1);
-    const i32 last = viterbi_best(&m, &s, &score);
-    path[0] = (u8)viterbi_trace(&m, back, T - 1, last, path + 1);
+    struct viterbi_walk w = {back, T - 1, viterbi_best(&m, &s, &score), path + 1};
+    viterbi_trace(&m, 1, &w);
+    path[0] = (u8)w.label;
     return score;
 }
 

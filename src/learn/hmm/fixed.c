@@ -39,7 +39,7 @@ err hmm_fix(struct hmm *h) {
     for (i32 l = 0; l < L; l++) f->start[l] = fixed_log(h->start[l], f->scale, limit);
     for (i32 i = 0; i < L * L; i++) f->trans[i] = fixed_log(h->trans[i], f->scale, limit);
     for (i64 w = 0; w < h->W; w++)
-        for (i32 l = 0; l < L; l++) f->emit[w * Lp + l] = fixed_log(h->emit[w * L + l], f->scale, limit);
+        for (i32 l = 0; l < L; l++) f->emit[w * Lp + l] = fixed_log(h->emit[w * L + l], f->scale, limit) * (1 << viterbi_shift(L));
     viterbi_pack(kern_best()->arch, L, f->trans, f->packed, &f->kern);
     return 0;
 }
@@ -89,7 +89,9 @@ static void finish(const struct decoding *d, struct seat *s) {
     const struct viterbi_stream end = {.v = s->v};
     u8 *path = d->path + s->at;
     i64 score;
-    path[0] = (u8)viterbi_trace(m, s->back, s->n - 1, viterbi_best(m, &end, &score), path + 1);
+    struct viterbi_walk w = {s->back, s->n - 1, viterbi_best(m, &end, &score), path + 1};
+    viterbi_trace(m, 1, &w);
+    path[0] = (u8)w.label;
     if (d->logp) d->logp[s->row] = path_log(d->h, d->rows->word + s->at, path, s->n);
 }
 

@@ -17,7 +17,7 @@ struct hmm_fixed {
     i32 *packed; /* [L][Lp] */
     i32 *start;  /* [L] */
     i32 *trans;  /* [L][L] */
-    i32 *emit;   /* [W][Lp] */
+    i32 *emit;   /* [W][Lp], shifted as kern/viterbi.h says */
 };
 
 struct hmm {
