@@ -113,7 +113,7 @@ void viterbi_trace(const struct viterbi *m, i32 k, struct viterbi_walk *w) {
 
 i64 viterbi_meet(const struct viterbi *m, const u8 *back, i64 n, i32 *label) {
     const i32 mask = (1 << m->shift) - 1;
-    u8 alive[VITERBI_LABELS];
+    u8 alive[VITERBI_LABELS] = {0};
     i32 count = m->L;
     i64 t = n;
     for (i32 j = 0; j < m->L; j++) alive[j] = (u8)j;
