@@ -1,17 +1,18 @@
 /* viterbi_slices.h - the Viterbi path of one long sequence, cut into slices that are decoded in parallel; exact.
  *
- *     slice 0          slice 1          slice 2           every slice starts from a guess of its boundary scores
- *     |v0 ------> v1|  |g ------> v2'|  |g ------> v3'|   in the first round; then boundaries go to the right neighbour,
- *                      |v1 --=|         |v2' --=|         which repeats blocks until its scores equal the old ones plus a constant
+ *     slice 0          slice 1          slice 2
+ *     |v0 ------> v1|  |g ------> v2'|  |g ------> v3'|   first round: every slice starts from a guess of its boundary scores
+ *                      |v1 --=|         |v2' --=|         then each gets its left neighbour's, and repeats blocks until its
+ *                                                         scores equal the old ones plus a constant
  *
  * Rank convergence (Maleki, Musuvathi, Mytkowicz, PPoPP 2014): adding a constant to all scores changes no backpointer, and scores
  * of any two starts soon differ by a constant only.  Backpointers of a block are kept until its last label is known, which is as
- * soon as all paths through the next block begin with one label (Sramek, Brejova, Vinar, arXiv:0704.0062); a block whose last
- * label stays unknown is computed again from the scores before it.  So memory holds the path, the scores at the borders of blocks,
- * and two blocks of backpointers for each stream.
+ * soon as all paths through the next block begin with one label (Sramek, Brejova, Vinar, arXiv:0704.0062).  A block whose last
+ * label stays unknown is computed again from the scores before it.  So memory holds the path, the scores at the borders of
+ * blocks, and two blocks of backpointers for each slice.
  *
- * The slices are tasks of a plan (plan/build.h): threads, ranks and any number of slices give the same path, to the byte.  When the
- * rounds exceed half of the slices, the rest runs one slice after the other. */
+ * The slices are tasks of a plan (plan/build.h): threads, ranks and any number of slices give the same path, to the byte.  When
+ * the rounds exceed half of the slices, the rest runs one slice after the other. */
 #ifndef STRETTO_LEARN_VITERBI_SLICES_H
 #define STRETTO_LEARN_VITERBI_SLICES_H
 

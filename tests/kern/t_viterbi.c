@@ -148,7 +148,8 @@ TEST(long_sequences_of_the_largest_scores_do_not_overflow) {
             const i32 L = sizes[i], limit = viterbi_limit(L);
             struct viterbi m;
             for (i32 k = 0; k < L * L; k++) trans[k] = score(5, (u64)k, 1) >= 0 ? limit : -limit;
-            for (i32 k = 0; k < 4 * 64; k++) unary[k] = (k / 64 < 2 ? (k / 64 ? limit : -limit) : score(6, (u64)k, limit)) * (1 << viterbi_shift(L));
+            for (i32 k = 0; k < 4 * 64; k++)
+                unary[k] = (k / 64 < 2 ? (k / 64 ? limit : -limit) : score(6, (u64)k, limit)) * (1 << viterbi_shift(L));
             for (i32 t = 0; t < T; t++) row[t] = t < T / 3 ? 1 : t < T / 2 ? 0 : (i32)(rng_uniform(7, RNG_TEST, 0, (u64)t) * 4);
             viterbi_pack(a, L, trans, packed, &m);
             struct viterbi_stream s = {.unary = unary, .ld = 64, .row = row, .v = v, .back = back};

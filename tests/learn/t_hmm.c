@@ -252,7 +252,8 @@ TEST(the_likelihood_does_not_fall) {
 TEST(iterations_end_by_the_tolerance_and_the_best_restart_is_kept) {
     struct fit f, g;
     begin(&f, text_of(200, false), (const char *const[]){"task", "hmm", "states", "4", "tolerance", "0.001", NULL});
-    begin(&g, text_of(200, false), (const char *const[]){"task", "hmm", "states", "4", "restarts", "5", "iterations", "40", NULL});
+    begin(&g, text_of(200, false),
+          (const char *const[]){"task", "hmm", "states", "4", "restarts", "5", "iterations", "40", NULL});
     T_OK(run(&f));
     assert_true(f.h->ncurve > 1 && f.h->ncurve < 100);
     assert_true(f.h->curve[f.h->ncurve - 1] - f.h->curve[f.h->ncurve - 2] < 0.001);
@@ -325,6 +326,34 @@ TEST(a_saved_model_is_the_same_model) {
     }
 }
 
+/* The public call on a file, against the path of the same words as one sentence. */
+TEST(a_file_is_decoded_as_one_sentence_is) {
+    struct fit f;
+    stretto_model *m;
+    char path[700], *labels, *rows;
+    stretto_data *d;
+    begin(&f, text_of(100, true), (const char *const[]){"task", "hmm", NULL});
+    T_OK(run(&f));
+    snprintf(path, sizeof path, "%s/hmm.model", t_dir());
+    T_OK(model_to_file(&f.h->model, path, NULL, NULL));
+    T_OK(stretto_model_load(path, &m));
+    T_OK(stretto_decode_file(m, t_file("long.txt", "the old cat  sees\nthe\tdog now\r\nzebra a cat"), "-", NULL, NULL, &labels));
+    T_OK(stretto_model_open(m, t_file("rows.txt", "the\nold\ncat\nsees\nthe\ndog\nnow\nzebra\na\ncat\n"), &d));
+    T_OK(stretto_predict_file(m, d, "-", 0, &rows));
+    const char *row = strchr(rows, '\n') + 1;
+    for (const char *label = labels; *label; label = strchr(label, '\n') + 1, row = strchr(row, '\n') + 1) {
+        const char *last = strchr(strchr(row, ',') + 1, ',') + 1;
+        assert_memory_equal(last, label, strcspn(label, "\n") + 1);
+    }
+    assert_int_equal(*row, 0);
+    T_FAILS(stretto_decode_file(m, t_file("empty.txt", " \n\n"), "-", NULL, NULL, &labels), E201);
+    stretto_text_free(labels);
+    stretto_text_free(rows);
+    stretto_data_free(d);
+    stretto_model_free(m);
+    end(&f);
+}
+
 T_MAIN(cmocka_unit_test(expected_counts_are_those_of_the_sum_over_all_paths),
        cmocka_unit_test(the_fixed_point_path_has_the_probability_of_the_best_one),
        cmocka_unit_test(tags_are_counted_and_smoothed),
@@ -332,4 +361,5 @@ T_MAIN(cmocka_unit_test(expected_counts_are_those_of_the_sum_over_all_paths),
        cmocka_unit_test(the_likelihood_does_not_fall),
        cmocka_unit_test(iterations_end_by_the_tolerance_and_the_best_restart_is_kept),
        cmocka_unit_test(threads_and_ranks_have_the_same_bits),
-       cmocka_unit_test(a_saved_model_is_the_same_model))
+       cmocka_unit_test(a_saved_model_is_the_same_model),
+       cmocka_unit_test(a_file_is_decoded_as_one_sentence_is))

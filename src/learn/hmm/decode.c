@@ -81,8 +81,8 @@ static void tell(const struct hmm *h, const struct hmm_symbols *s, const struct 
     if (s->unknown > 0)
         event_note(use->events, EVENT_WARNING, "%lld of %lld words are unknown to the training (the first: \"%s\"): all labels "
                    "have smoothed probabilities for them", (long long)s->unknown, (long long)s->n, s->first);
-    event_note(use->events, EVENT_NOTE, "decoded %lld steps in %.3g s: %.1f million steps/s, %d threads, %d slice%s", (long long)s->n,
-               r->seconds, 1e-6 * (f64)s->n / r->seconds, pool_size(use->pool), r->slices, r->slices == 1 ? "" : "s");
+    event_note(use->events, EVENT_NOTE, "decoded %lld steps in %.3g s: %.1f million steps/s, threads %d, slices %d",
+               (long long)s->n, r->seconds, 1e-6 * (f64)s->n / r->seconds, pool_size(use->pool), r->slices);
     if (r->serial)
         event_note(use->events, EVENT_NOTE, "the scores of slices depend on each other for long: most ran one after the other");
     event_note(use->events, EVENT_NOTE, "log-likelihood of the path %.10g, per step %.6f", (f64)r->score / h->fixed.scale,

@@ -39,7 +39,8 @@ err hmm_fix(struct hmm *h) {
     for (i32 l = 0; l < L; l++) f->start[l] = fixed_log(h->start[l], f->scale, limit);
     for (i32 i = 0; i < L * L; i++) f->trans[i] = fixed_log(h->trans[i], f->scale, limit);
     for (i64 w = 0; w < h->W; w++)
-        for (i32 l = 0; l < L; l++) f->emit[w * Lp + l] = fixed_log(h->emit[w * L + l], f->scale, limit) * (1 << viterbi_shift(L));
+        for (i32 l = 0; l < L; l++)
+            f->emit[w * Lp + l] = fixed_log(h->emit[w * L + l], f->scale, limit) * (1 << viterbi_shift(L));
     viterbi_pack(kern_best()->arch, L, f->trans, f->packed, &f->kern);
     return 0;
 }
@@ -84,15 +85,21 @@ static f64 path_log(const struct hmm *h, const i32 *word, const u8 *path, i64 n)
     return sum;
 }
 
-static void finish(const struct decoding *d, struct seat *s) {
+/* Writes the paths of n sequences that have ended. */
+static void finish(const struct decoding *d, struct seat *const *s, i32 n) {
     const struct viterbi *m = &d->h->fixed.kern;
-    const struct viterbi_stream end = {.v = s->v};
-    u8 *path = d->path + s->at;
+    struct viterbi_walk w[VITERBI_STREAMS];
     i64 score;
-    struct viterbi_walk w = {s->back, s->n - 1, viterbi_best(m, &end, &score), path + 1};
-    viterbi_trace(m, 1, &w);
-    path[0] = (u8)w.label;
-    if (d->logp) d->logp[s->row] = path_log(d->h, d->rows->word + s->at, path, s->n);
+    for (i32 i = 0; i < n; i++) {
+        const struct viterbi_stream end = {.v = s[i]->v};
+        w[i] = (struct viterbi_walk){s[i]->back, s[i]->n - 1, viterbi_best(m, &end, &score), d->path + s[i]->at + 1};
+    }
+    viterbi_trace(m, n, w);
+    for (i32 i = 0; i < n; i++) {
+        u8 *path = d->path + s[i]->at;
+        path[0] = (u8)w[i].label;
+        if (d->logp) d->logp[s[i]->row] = path_log(d->h, d->rows->word + s[i]->at, path, s[i]->n);
+    }
 }
 
 /* Puts the next sequence of this worker into the seat; *next counts its sequences. */
@@ -139,10 +146,14 @@ static void decode(void *self, i32 worker) {
         if (seat[n].row < 0) break;
     }
     while (n > 0) {
+        struct seat *ended[VITERBI_STREAMS];
+        i32 count = 0;
         advance(d, seat, n);
+        for (i32 k = 0; k < n; k++)
+            if (seat[k].done == seat[k].n) ended[count++] = &seat[k];
+        finish(d, ended, count);
         for (i32 k = n - 1; k >= 0; k--) {
             if (seat[k].done < seat[k].n) continue;
-            finish(d, &seat[k]);
             sit_down(d, &next, &seat[k]);
             if (seat[k].row < 0) seat[k] = seat[--n];
         }

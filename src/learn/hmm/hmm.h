@@ -63,16 +63,16 @@ void hmm_tokens_free(struct hmm_tokens *t);
 /* The words and tags of the first n sentences become the model's. */
 err hmm_learn_words(struct hmm *h, const struct token_set *s, i32 n);
 
-/* forward.c: scaled forward and backward pass over n words.  Adds expected counts to the parts of `count` (in the layout of theta)
- * and returns the log-likelihood; count NULL: the log-likelihood alone.  room [hmm_room(h, n)]. */
+/* forward.c: scaled forward and backward pass over n words.  Adds expected counts to `count`, in the layout of theta, and returns
+ * the log-likelihood; count NULL: the log-likelihood alone.  room [hmm_room(h, n)]. */
 f64 hmm_expect(const struct hmm *h, const i32 *word, i64 n, f64 *count, f64 *room);
 static inline i64 hmm_room(const struct hmm *h, i64 n) { return (n + 4) * h->L + n; }
 
 /* fixed.c */
 err hmm_fix(struct hmm *h); /* makes h->fixed from the probabilities */
 void hmm_fixed_free(struct hmm_fixed *f);
-/* Labels of all tokens of the sequences, in path [first[n]]; logp [n] = log P(words, path) of each, may be NULL.  Several sequences
- * at a time, on the threads of the pool. */
+/* Labels of all tokens of the sequences, in path [first[n]]; logp [n] = log P(words, path) of each, may be NULL.  Threads of the
+ * pool take several sequences each at a time. */
 err hmm_decode(const struct hmm *h, const struct hmm_rows *r, const struct resources *use, u8 *path, f64 *logp);
 
 /* results.c, decode.c, file.c: model_ops */
