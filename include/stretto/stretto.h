@@ -214,8 +214,8 @@ STRETTO_API stretto_err stretto_eval(stretto_model *self, stretto_data *data, st
 STRETTO_API stretto_err stretto_model_plot(stretto_model *self, stretto_data *data,
                                            const char *svg_path); /* draw the forecast beyond the last record, as SVG */
 /* Label every step of one long sequence: the file holds words separated by blanks or line ends, the output a label a line.  Path
- * "-" returns the text through out, which may be NULL otherwise.  For models that label sequences (--task hmm); option slices of the
- * model's config.  fn (may be NULL) gets progress and notes.  E106: another model.  E201, E202: no words in the file. */
+ * "-" returns the text through out, which may be NULL otherwise.  For models that label sequences (--task hmm); option slices of
+ * the model's config.  fn (may be NULL) gets progress and notes.  E106: another model.  E201, E202: no words in the file. */
 STRETTO_API stretto_err stretto_decode_file(stretto_model *self, const char *sequence, const char *path, stretto_event_fn *fn,
                                             void *user, char **out);
 /* How the last forecast or evaluation deviated from the training, in one sentence (bf16 computed in fp32); "" = not at all. */
