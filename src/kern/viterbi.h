@@ -2,10 +2,10 @@
  *
  *     v[t][j] = u[t][j] + max_i (v[t-1][i] + a[i][j])          back[t][j] = the smallest i that reaches the maximum
  *
- * Integers make max-plus exactly associative: a sequence may be cut anywhere, and any instruction set gives the same path.  The
- * label goes along with its score: a score is stored as score << shift, and a transition from label i carries mask - i in the
- * bits below.  So one maximum finds the best score, and of equal ones the lowest label.  Every VITERBI_DRIFT steps the score of
- * label 0 is subtracted from all and added to an int64: a sequence of any length does not overflow.
+ * Integers make max-plus exactly associative: a sequence may be cut anywhere, and any instruction set gives the same path.
+ * The label goes along with its score: a score is stored as score << shift, and a transition from label i carries mask - i in
+ * the bits below.  So one maximum finds the best score, and of equal ones the lowest label.  Every VITERBI_DRIFT steps the
+ * score of label 0 is subtracted from all and added to an int64: a sequence of any length does not overflow.
  *
  * Layouts.  Lp = labels rounded up to 16.  trans [L][Lp] from `viterbi_pack`; a row of unary scores has Lp readable elements, each
  * a score << shift; a row of backpointers has Lb = labels rounded up to 32 bytes, and label j's byte is at at[j] of it: mask -
