@@ -7,9 +7,9 @@
  * the bits below.  So one maximum finds the best score, and of equal ones the lowest label.  Every VITERBI_DRIFT steps the
  * score of label 0 is subtracted from all and added to an int64: a sequence of any length does not overflow.
  *
- * Layouts.  Lp = labels rounded up to 16.  trans [L][Lp] from `viterbi_pack`; a row of unary scores has Lp readable elements, each
- * a score << shift; a row of backpointers has Lb = labels rounded up to 32 bytes, and label j's byte is at at[j] of it: mask -
- * label before. */
+ * Layouts.  Lp = labels rounded up to 16.  trans [L][Lp] from `viterbi_pack`; a row of unary scores has Lp readable elements,
+ * each a score << shift; a row of backpointers has Lb = labels rounded up to 32 bytes, and label j's byte is at at[j] of it:
+ * mask - label before. */
 #ifndef STRETTO_KERN_VITERBI_H
 #define STRETTO_KERN_VITERBI_H
 
