@@ -195,7 +195,8 @@ static void columns(void *self, const struct kernel_call *c) {
 
 static err buffers(const struct crf_problem *p, struct builder *b) {
     const struct pbuf buf[NBUF] = {
-        [BUF_W] = {.lent = true, .home = HOME_ALL, .bytes = p->nrow * p->Lp * 4, .extent = p->nrow},
+        [BUF_W] = {.lent = true, .home = HOME_WRITER, /* and at every rank, whose pass reads it */
+                   .bytes = p->nrow * p->Lp * 4, .extent = p->nrow},
         [BUF_D] = {.home = HOME_WRITER, .sent = true, .bytes = p->ntoken * p->Lp * 4, .extent = p->ntoken},
         [BUF_PART] = {.element = ELEMENT_F64, .home = HOME_WRITER, .bytes = p->npass * part_size(p) * 8, .extent = p->npass},
         [BUF_DOTS] = {.element = ELEMENT_F64, .home = HOME_WRITER, .bytes = p->ngrain * CRF_NDOT * 8, .extent = p->ngrain},
