@@ -1,7 +1,7 @@
 /* chunks.h - precision, recall and F1 over chunks, by the rules of the CoNLL-2000 shared task (conlleval).
  *
- *     B-NP I-NP O B-VP      prefix and type at the first '-'; a chunk counts as found if its first and last token and its type are
- *                           those of the gold chunk.  I- after O, or after another type, opens a chunk.
+ *     B-NP I-NP O B-VP      prefix and type at the first '-'; a chunk counts as found if its first and last token and its type
+ *                           are those of the gold chunk.  I- after O, or after another type, opens a chunk.
  *
  * Source: Tjong Kim Sang and Buchholz, Introduction to the CoNLL-2000 shared task, 2000. */
 #ifndef STRETTO_LEARN_CHUNKS_H

@@ -1,4 +1,6 @@
 /* crf.c - the learner `crf`: a linear-chain conditional random field over feature templates (crf/crf.h). */
+#include <string.h>
+
 #include "learn/crf/crf.h"
 
 static err check(const struct options *o) {
@@ -21,8 +23,8 @@ static const struct model_ops ops = {
     .lines = true,
 };
 
-static const enum opt_id takes[] = {OPT_template, OPT_cutoff,     OPT_c,     OPT_l1,     OPT_trainer, OPT_epsilon,
-                                    OPT_steps,    OPT_time_limit, OPT_seed,  OPT_epochs, OPT_COUNT};
+static const enum opt_id takes[] = {OPT_template, OPT_cutoff, OPT_c,     OPT_l1,
+                                    OPT_trainer,  OPT_epsilon, OPT_steps, OPT_time_limit, OPT_COUNT};
 
 extern const struct learner learner_crf;
 const struct learner learner_crf = {

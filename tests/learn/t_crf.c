@@ -38,7 +38,8 @@ static void make(struct small *s, i32 tokens) {
         s->attribute[2 * t + 1] = (t + 3) % ATTRIBUTES;
         s->gold[t] = (t * 5 + 1) % L;
     }
-    s->p = (struct crf_pass){.L = L, .Lp = LP, .w = s->w, .A = s->w + ATTRIBUTES * LP, .E = s->E, .back = s->back, .mask = s->mask,
+    s->p = (struct crf_pass){.L = L, .Lp = LP, .w = s->w, .A = s->w + ATTRIBUTES * LP, .E = s->E, .back = s->back,
+                             .mask = s->mask,
                              .at = s->at, .attribute = s->attribute, .gold = s->gold, .u = s->u, .a = s->a,
                              .inverse = s->inverse, .top = -1e30f};
 }
@@ -62,7 +63,7 @@ static f64 path_score(const struct small *s, const i32 *y, i32 tokens) {
     return score;
 }
 
-/* Calls of every path: y counts in base L. */
+/* The next path: y counts in base L. */
 static bool next_path(i32 *y, i32 tokens) {
     for (i32 t = 0; t < tokens; t++) {
         if (++y[t] < L) return true;
@@ -71,7 +72,9 @@ static bool next_path(i32 *y, i32 tokens) {
     return false;
 }
 
-static const struct crf_kern *kernel_at(i32 i) { return crf_kern_for(i == 0 ? KERN_REF : i == 1 ? KERN_BASE : (i32)kern_best()->arch); }
+static const struct crf_kern *kernel_at(i32 i) {
+    return crf_kern_for(i == 0 ? KERN_REF : i == 1 ? KERN_BASE : (i32)kern_best()->arch);
+}
 
 TEST(likelihood_and_marginals_equal_enumeration) {
     for (i32 i = 0; i < 3; i++)

@@ -4,38 +4,6 @@
 #include "base/clock.h"
 #include "learn/crf/train.h"
 
-/* ------------------------------------------------------------------ direction ----------------------------------------------- */
-
-/* The two loops of Nocedal on products instead of vectors.  Pairs without curvature are left out. */
-void crf_direction(const struct crf_run *r, const f64 *dots, struct crf_direction *out) {
-    f64 alpha[CRF_HISTORY] = {0}, cs[CRF_HISTORY] = {0};
-    i32 order[CRF_HISTORY], n = 0; /* newest first */
-    *out = (struct crf_direction){.gamma = 1};
-    for (i32 k = 0; k < r->n; k++) {
-        const i32 i = (r->slot - k + r->s->history) % r->s->history;
-        if (dots[dot_sy(i, i)] > 1e-10 * dots[dot_yy(i, i)]) order[n++] = i;
-    }
-    for (i32 k = 0; k < n; k++) {
-        const i32 i = order[k];
-        f64 x = dots[dot_sq(i)];
-        for (i32 j = 0; j < k; j++) x -= alpha[order[j]] * dots[dot_sy(i, order[j])];
-        alpha[i] = x / dots[dot_sy(i, i)];
-    }
-    if (n > 0) out->gamma = dots[dot_sy(order[0], order[0])] / dots[dot_yy(order[0], order[0])];
-    for (i32 k = n - 1; k >= 0; k--) {
-        const i32 i = order[k];
-        f64 x = dots[dot_yq(i)];
-        for (i32 j = 0; j < n; j++) x -= alpha[order[j]] * dots[dot_yy(i, order[j])];
-        x *= out->gamma;
-        for (i32 j = n - 1; j > k; j--) x += cs[order[j]] * dots[dot_sy(order[j], i)];
-        cs[i] = alpha[i] - x / dots[dot_sy(i, i)];
-    }
-    for (i32 k = 0; k < n; k++) {
-        out->cs[order[k]] = cs[order[k]];
-        out->cy[order[k]] = -alpha[order[k]];
-    }
-}
-
 /* ------------------------------------------------------------------ line search --------------------------------------------- */
 
 struct search {
@@ -48,8 +16,8 @@ enum { TRIALS = 25 };
 #define DECREASE 1e-4
 #define CURVATURE 0.9
 
-/* Is the point good enough?  Else *t is the next length: conditions of Wolfe, bracketing and interpolation; OWL-QN: decrease along
- * the pseudo-gradient alone. */
+/* Is the point good enough?  Else *t is the next length: conditions of Wolfe, bracketing and interpolation; OWL-QN: decrease
+ * along the pseudo-gradient alone. */
 static bool settles(const struct crf_run *r, struct search *s, f32 *t) {
     const bool l1 = r->s->l1 > 0;
     const f64 x = (f64)*t, bound = l1 ? DECREASE * s->at.moved : DECREASE * x * s->at.slope0;

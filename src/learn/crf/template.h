@@ -32,8 +32,8 @@ struct templates {
     bool bigram;            /* the file has a line B */
 };
 
-/* Reads a template file, or the built-in templates for ncolumn input columns if path is NULL or "".  E103 with file:line, also for
- * a macro beyond the input columns or a B line with macros. */
+/* Reads a template file, or the built-in templates for ncolumn input columns if path is NULL or "".  E103 with file:line, also
+ * for a macro beyond the input columns or a B line with macros. */
 err templates_load(const char *path, i32 ncolumn, struct templates *out);
 /* The same from text; takes it over.  name: for messages. */
 err templates_parse(char *text, const char *name, i32 ncolumn, struct templates *out);

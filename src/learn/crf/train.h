@@ -74,7 +74,7 @@ void crf_run_close(struct crf_run *r); /* allowed after a failure, and on {0} */
 /* One step of the plan: F at the new point, and its sums. */
 err crf_evaluate(struct crf_run *r, struct crf_sums *sums, f64 *value);
 
-/* lbfgs.c: coefficients of the direction d = -(gamma (q + sum cy_i y_i) + sum cs_i s_i) from the products of the history. */
+/* direction.c: coefficients of the direction d = -(gamma (q + sum cy_i y_i) + sum cs_i s_i) from the products of the history. */
 struct crf_direction {
     f64 gamma, cs[CRF_HISTORY], cy[CRF_HISTORY];
 };
