@@ -40,13 +40,27 @@ static void take_point(const struct crf_run *r, i64 lo, i64 n) {
     for (i64 i = lo; r->s->l1 > 0 && i < lo + n; i++) r->q[i] = pseudo(r->w[i], r->g[i], (f32)r->s->l1);
 }
 
-/* Products of the history over elements [lo, lo + n), added to the table. */
+/* Forgets the products that change with this step: those with the new pair, and those with the gradient. */
+static void clear_dots(const struct crf_run *r, f64 *dots) {
+    const i32 c = r->slot;
+    for (i32 i = 0; i < r->n; i++) {
+        if (r->learn) dots[dot_sy(c, i)] = dots[dot_sy(i, c)] = dots[dot_yy(c, i)] = dots[dot_yy(i, c)] = 0;
+        dots[dot_sq(i)] = dots[dot_yq(i)] = 0;
+    }
+}
+
+/* The same products over elements [lo, lo + n), added to the table. */
 static void add_dots(const struct crf_run *r, i64 lo, i64 n, f64 *dots) {
     const struct crf_kern *k = r->kern;
+    const i32 c = r->slot;
     for (i32 i = 0; i < r->n; i++) {
         const f32 *S = r->S[i] + lo, *Y = r->Y[i] + lo;
-        for (i32 j = 0; j < r->n; j++) dots[dot_sy(i, j)] += k->dot(S, r->Y[j] + lo, n);
-        for (i32 j = 0; j < r->n; j++) dots[dot_yy(i, j)] += k->dot(Y, r->Y[j] + lo, n);
+        if (r->learn) {
+            dots[dot_sy(c, i)] += k->dot(r->S[c] + lo, Y, n);
+            if (i != c) dots[dot_sy(i, c)] += k->dot(S, r->Y[c] + lo, n);
+            dots[dot_yy(c, i)] += k->dot(r->Y[c] + lo, Y, n);
+            dots[dot_yy(i, c)] = dots[dot_yy(c, i)];
+        }
         dots[dot_sq(i)] += k->dot(S, r->q + lo, n);
         dots[dot_yq(i)] += k->dot(Y, r->q + lo, n);
     }
@@ -57,13 +71,14 @@ static void dots(void *self, const struct kernel_call *c) {
     const i64 Lp = r->p->Lp;
     if (!r->turn) return;
     for (i32 k = c->task->box.b0; k < c->task->box.b1; k++) {
-        f64 *to = (f64 *)c->mem[BUF_DOTS] + (i64)k * CRF_NDOT;
+        f64 *to = r->table + (i64)k * CRF_NDOT; /* kept from step to step */
         const i64 end = r->p->row[k + 1] * Lp;
-        memset(to, 0, sizeof *to * CRF_NDOT);
+        clear_dots(r, to);
         for (i64 at = r->p->row[k] * Lp; at < end; at += BLOCK) {
             take_point(r, at, lmin(BLOCK, end - at));
             add_dots(r, at, lmin(BLOCK, end - at), to);
         }
+        memcpy((f64 *)c->mem[BUF_DOTS] + (i64)k * CRF_NDOT, to, sizeof *to * CRF_NDOT);
     }
 }
 
@@ -322,6 +337,7 @@ static err allocate(struct crf_run *r) {
         NEW(r->S[i], n);
         NEW(r->Y[i], n);
     }
+    NEW(r->table, (i64)r->p->ngrain * CRF_NDOT);
     NEW(r->scratch, r->ndevice);
     for (i32 d = 0; d < r->ndevice; d++) TRY(scratch_new(r->p, &r->scratch[d]));
     return 0;
@@ -346,6 +362,7 @@ void crf_run_close(struct crf_run *r) {
     map_run_close(&r->run);
     for (i32 d = 0; r->scratch && d < r->ndevice; d++) scratch_free(&r->scratch[d]);
     mem_free(r->scratch);
+    mem_free(r->table);
     if (r->q != r->g0) mem_free(r->q);
     f32 *vector[] = {r->w, r->w0, r->g, r->g0, r->d};
     for (size_t i = 0; i < COUNT(vector); i++) mem_free(vector[i]);

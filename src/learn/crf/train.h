@@ -61,6 +61,7 @@ struct crf_run {
     const struct crf_kern *kern;
     f32 *w, *w0, *g, *g0, *d, *q; /* q: pseudo-gradient of OWL-QN; else g0 */
     f32 *S[CRF_HISTORY], *Y[CRF_HISTORY];
+    f64 *table;        /* [ngrain][CRF_NDOT] products of the history, for the grains of this rank */
     i32 n, slot;       /* pairs in the history; where the next one goes */
     bool turn;         /* the next step takes a new direction from w */
     bool learn;        /* .. and the last move becomes a pair of the history */
