@@ -20,6 +20,7 @@ enum rng_stream {
     RNG_WIRE,
     RNG_PLACE,
     RNG_UNKNOWN
+    RNG_FOREST
 };
 
 /* Four 32-bit words for counter (index, stream, extra) under the key seed. */
