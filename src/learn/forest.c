@@ -57,16 +57,17 @@ static void tell_few_values(const struct table_set *s, const struct events *to) 
         if (n == FEW || c->number[i] != floor(c->number[i])) return;
         seen[n++] = c->number[i];
     }
-    event_note(to, EVENT_NOTE, "the target holds %d different integers and is predicted as a number (--cat %s makes it a class)", n,
-               mend_word(c->name, word));
+    if (n < 2) return;
+    event_note(to, EVENT_NOTE, "the target holds %d different integers and is predicted as a number (--cat %s makes it a class)",
+               n, mend_word(c->name, word));
 }
 
 static err check_criterion(const struct options *o, const struct table_set *s) {
     const enum opt_id id = opt_given(o, OPT_criterion) ? OPT_criterion : OPT_class_weights;
-    char flag[40], fix[MEND_PATH + 40], word[MEND_PATH];
+    char flag[40], fix[60];
     if (table_target(s)->type == COL_CATEGORY || !opt_given(o, id)) return 0;
     snprintf(flag, sizeof flag, "--%s", opt_info(id)->name);
-    snprintf(fix, sizeof fix, "no %s   or   --cat %s", flag, mend_word(table_target(s)->name, word));
+    snprintf(fix, sizeof fix, "no %s", flag);
     return FAIL_AT(E106, flag, fix, "%s is for classes, and the target \"%s\" holds numbers", flag, table_target(s)->name);
 }
 
@@ -121,7 +122,9 @@ err forest_classes(const struct forest *f, const struct column *c, u32 **class) 
 
 static err one_value(const struct table_set *s, const char *value) {
     const struct column *c = table_target(s);
-    return FAIL_AT(E212, s->t->path, "--target of another column", "the target \"%s\" is %s in every row of the training", c->name,
+    char fix[MEND_PATH + 40], word[MEND_PATH];
+    snprintf(fix, sizeof fix, "--target %s", mend_word(table_input(s, s->ninput - 1)->name, word));
+    return FAIL_AT(E212, s->t->path, fix, "the target \"%s\" is %s in every row of the training", c->name,
                    value);
 }
 

@@ -122,7 +122,8 @@ static err take_tree(const struct st_file *file, const char *path, struct forest
     char name[48];
     snprintf(name, sizeof name, "tree.%d.node", k);
     const struct tens *node = st_find(file, name);
-    if (!node || node->dtype != DTYPE_I32 || node->ndim != 2 || node->dim[1] != 2 || node->dim[0] < 1 || node->dim[0] > INT32_MAX)
+    if (!node || node->dtype != DTYPE_I32 || node->ndim != 2 || node->dim[1] != 2 || node->dim[0] < 1 ||
+        node->dim[0] > INT32_MAX)
         return no_forest(path, "a tree has no nodes");
     t->n = (i32)node->dim[0];
     NEW(t->node, t->n);
@@ -152,7 +153,8 @@ static err take_arrays(const struct st_file *file, struct forest *f) {
     return take_tensor(file, "forest.stages", DTYPE_I64, FOREST_STAGES, 3, f->stage);
 }
 
-err forest_load(const struct st_file *file, const char *path, const struct options *o, const struct js *json, struct model **out) {
+err forest_load(const struct st_file *file, const char *path, const struct options *o, const struct js *json,
+                struct model **out) {
     const struct js *classes = js_get(json, "classes");
     struct forest *f;
     NEW(f, 1);

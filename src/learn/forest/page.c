@@ -21,7 +21,8 @@ static err sorted(const struct forest *f, const f64 *value, struct arena *a, str
     return 0;
 }
 
-static void tell(const struct forest *f, const char *what, const f64 *value, f64 scale, const char *unit, const struct events *to) {
+static void tell(const struct forest *f, const char *what, const f64 *value, f64 scale, const char *unit,
+                 const struct events *to) {
     struct arena a = {0};
     struct svg_bar *bar;
     struct str text = {0};
@@ -151,23 +152,23 @@ err forest_report(const struct model *m, const struct learn_job *job, const stru
     (void)job, (void)s;
     ARENA_NEW(a, out, 4);
     r->figure = out;
-    out[n] = (struct report_figure){"importance", "Importance of inputs", "Share of the decrease of the criterion, over all splits "
-                                    "at an input.", NULL};
+    out[n] = (struct report_figure){.id = "importance", .heading = "Importance of inputs"};
+    out[n].lead = "Share of the decrease of the criterion, over all splits at an input.";
     TRY(bars(f, f->importance, a, &out[n++]));
     if (f->permuted) {
-        out[n] = (struct report_figure){"permuted", "Importance by permutation", f->nclass > 0 ?
-                                        "Accuracy that out-of-bag rows lose when the input's values are exchanged." :
-                                        "Rise of the out-of-bag mean squared error when the input's values are exchanged.", NULL};
+        out[n] = (struct report_figure){.id = "permuted", .heading = "Importance by permutation"};
+        out[n].lead = f->nclass > 0 ? "Accuracy that out-of-bag rows lose when the input's values are exchanged."
+                                    : "Rise of the out-of-bag mean squared error when the input's values are exchanged.";
         TRY(bars(f, f->permuted, a, &out[n++]));
     }
     if (f->nclass > 0) {
-        out[n] = (struct report_figure){"confusion", "Confusion, out of bag", "Each row is voted on by the trees that did not see "
-                                        "it.", NULL};
+        out[n] = (struct report_figure){.id = "confusion", .heading = "Confusion, out of bag"};
+        out[n].lead = "The trees that did not see a row vote on it.";
         svg_matrix(&svg, f->class, f->nclass, f->confusion, false);
         TRY(take_svg(&svg, a, &out[n++].svg));
     }
-    out[n] = (struct report_figure){"stages", "Tasks by stage", "Counts of large nodes are cut by input and rows; nodes of few rows "
-                                    "are finished by one task.", NULL};
+    out[n] = (struct report_figure){.id = "stages", .heading = "Tasks by stage"};
+    out[n].lead = "Counts of large nodes are cut by input and rows; one task finishes a node of few rows.";
     TRY(stages(f, a, &out[n++]));
     r->nfigure = n;
     return 0;

@@ -132,7 +132,7 @@ static void number_rows(const struct forest_score *s, struct score_table *t, str
     row[0].value[2] = deviation > 0 ? 1 - s->error / deviation : (f64)NAN;
     row[1].value[0] = sqrt(s->naive / s->rows);
     row[1].value[1] = s->naive_absolute / s->rows;
-    row[1].value[2] = deviation > 0 ? 1 - s->naive / deviation : (f64)NAN;
+    row[1].value[2] = deviation > 0 ? floor((1 - s->naive / deviation) * 1e9 + 0.5) / 1e9 : (f64)NAN; /* 0, but for rounding */
 }
 
 static err fill(const struct forest *f, const char *title, const struct forest_score *s, const i64 *confusion,
@@ -158,6 +158,12 @@ static err fill(const struct forest *f, const char *title, const struct forest_s
     return 0;
 }
 
+static void say_oob(const struct forest *f, char *out, size_t size) {
+    if (!(f->oob.rows > 0)) return;
+    if (f->nclass > 0) str_print(out, size, "out of bag the accuracy is %.4f", 1 - f->oob.error / f->oob.rows);
+    else str_print(out, size, "out of bag the RMSE is %.4g", sqrt(f->oob.error / f->oob.rows));
+}
+
 err forest_score(const struct model *m, const struct dataset *d, const struct scoring *q, const struct resources *use,
                  struct scores *out) {
     const struct forest *f = forest_of(m);
@@ -175,5 +181,6 @@ err forest_score(const struct model *m, const struct dataset *d, const struct sc
                        "training", f->target, f->nclass > 0 ? "words" : "numbers");
     ARENA_NEW(&out->arena, confusion, (i64)f->nclass * f->nclass + 1);
     TRY(sum_rows(f, t, from, to, use->pool, &out->arena, &s, confusion));
+    if (q->what) say_oob(f, out->said, sizeof out->said);
     return fill(f, arena_printf(&out->arena, "%s, %.0f rows", q->what ? q->what : "scored", s.rows), &s, confusion, out);
 }

@@ -125,7 +125,9 @@ struct drawing {
 };
 i32 drawing_next(struct drawing *w); /* the next input; only while drawn < n */
 void drawing_end(struct drawing *w);
-static inline u64 node_key(u64 key, bool right) { return (key ^ (right ? 0xd1342543de82ef95u : 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu; }
+static inline u64 node_key(u64 key, bool right) {
+    return (key ^ (right ? 0xd1342543de82ef95u : 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu;
+}
 
 /* A worker's memory. */
 struct grower {
