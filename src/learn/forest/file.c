@@ -110,8 +110,9 @@ static bool is_tree(const struct forest *f, const struct tree *t) {
         if (v.split != NODE_LEAF) {
             if (node_input(v) >= (u32)f->bins.n || v.next <= (u32)i + 1 || v.next >= (u32)t->n) return false;
             if ((v.split & 0x1ff) == 0x100) return false;
-        } else if (f->nclass > 0 && (v.next & LEAF_SHARES ? (v.next & ~LEAF_SHARES) >= (u32)t->nleaf : v.next >= (u32)f->nclass)) {
-            return false;
+        } else if (f->nclass > 0) {
+            const bool shares = v.next & LEAF_SHARES;
+            if ((v.next & ~LEAF_SHARES) >= (u32)(shares ? t->nleaf : f->nclass)) return false;
         }
     }
     return true;

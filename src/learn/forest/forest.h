@@ -1,5 +1,5 @@
-/* forest.h - a random forest (Breiman, 2001), with the options of PRF (Chen, Li, Tang et al.: A Parallel Random Forest Algorithm for
- * Big Data in a Spark Cloud Computing Environment, TPDS 28(4), 2017).
+/* forest.h - a random forest (Breiman, 2001), with the options of PRF (Chen, Li, Tang et al.: A Parallel Random Forest
+ * Algorithm for Big Data in a Spark Cloud Computing Environment, TPDS 28(4), 2017).
  *
  *     table --bins.h--> bins --stages.h--> trees --vote.h--> out-of-bag scores, importance --file.c--> model file */
 #ifndef STRETTO_LEARN_FOREST_FOREST_H

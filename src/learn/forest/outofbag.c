@@ -4,8 +4,8 @@
  *     merge   part a += part b
  *     update  the sums, and with --voting weighted the weights of the trees; then once more with these
  *
- * Importance of an input (Breiman, 2001): a row's value is replaced by that of another row, drawn among those that the tree did not
- * see; importance is the accuracy that is lost by it. */
+ * Importance of an input (Breiman, 2001): a row's value is replaced by that of another row, drawn among those that the tree did
+ * not see; importance is the accuracy that is lost by it. */
 #include <math.h>
 #include <string.h>
 

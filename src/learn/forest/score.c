@@ -175,7 +175,8 @@ err forest_score(const struct model *m, const struct dataset *d, const struct sc
     if (q->what && from == to)
         return fill(f, arena_printf(&out->arena, "out of bag, %.0f rows", f->oob.rows), &f->oob, f->confusion, out);
     const struct column *c = table_target(t);
-    if (!c) return FAIL_AT(E903, t->t->path, "stretto predict MODEL DATA", "there is no column \"%s\" to score against", f->target);
+    if (!c)
+        return FAIL_AT(E903, t->t->path, "stretto predict MODEL DATA", "there is no column \"%s\" to score against", f->target);
     if (c->type != (f->nclass > 0 ? COL_CATEGORY : COL_NUMBER))
         return FAIL_AT(E903, t->t->path, "a file with columns as in the training", "column \"%s\" does not hold %s, as in the "
                        "training", f->target, f->nclass > 0 ? "words" : "numbers");
