@@ -31,22 +31,27 @@ void tile_fill(struct vote_tile *t, const u8 *bin, i64 stride, i32 ninput, i32 r
     }
 }
 
+/* One level down; a leaf stays.  No branch depends on the row: its outcome could not be predicted. */
+static inline u32 step(const struct tree_node *node, const u8 *row, u32 at, u32 *inner) {
+    const struct tree_node v = node[at];
+    const bool leaf = v.split == NODE_LEAF;
+    const u8 bin = row[leaf ? 0 : node_input(v)];
+    const u32 child = node_left(v, bin) ? at + 1 : v.next;
+    *inner |= !leaf;
+    return leaf ? at : child;
+}
+
 void tile_leaves(const struct vote_tile *t, i32 ninput, const struct tree *tree, i32 n) {
     enum { SIDE = 8 };
     for (i32 k = 0; k < n; k += SIDE) {
-        const i32 m = imin(SIDE, n - k);
+        const u8 *row[SIDE];
         u32 at[SIDE] = {0};
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (i32 i = 0; i < m; i++) {
-                const struct tree_node v = tree->node[at[i]];
-                if (v.split == NODE_LEAF) continue;
-                const u8 bin = t->bin[(i64)t->list[k + i] * ninput + node_input(v)];
-                at[i] = node_left(v, bin) ? at[i] + 1 : v.next;
-                moved = true;
-            }
+        for (i32 i = 0; i < SIDE; i++) row[i] = t->bin + (i64)t->list[imin(k + i, n - 1)] * ninput;
+        for (u32 inner = 1; inner;) {
+            inner = 0;
+            for (i32 i = 0; i < SIDE; i++) at[i] = step(tree->node, row[i], at[i], &inner);
         }
-        memcpy(t->leaf + k, at, sizeof *at * (size_t)m);
+        for (i32 i = 0; i < SIDE && k + i < n; i++) t->leaf[k + i] = at[i];
     }
 }
 
