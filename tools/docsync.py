@@ -27,8 +27,8 @@ PLUGINS = [  # list, macro, folder of the sources, heading
     ("src/learn/forecast/head/heads.def", "HEAD", "src/learn/forecast/head", "Heads (`--decoder`)"),
     ("src/learn/learners.def", "LEARNER", "src/learn", "Learners (`--task`)"),
 ]
-GROUPS = [("VERB", "Options of single verbs"), ("DATA", "Data"), ("MODEL", "Model"), ("TRAINING", "Training"), ("MACHINE", "Machine"),
-          ("OUTPUT", "Output")]
+GROUPS = [("VERB", "Options of single verbs"), ("DATA", "Data"), ("MODEL", "Model"), ("TASK", "Other tasks"),
+          ("TRAINING", "Training"), ("MACHINE", "Machine"), ("OUTPUT", "Output")]
 
 
 def calls(text, macro):

@@ -265,6 +265,7 @@ static err train(struct fitting *t) {
     TRY(targets(t));
     TRY(inputs(t));
     t->d.rows = t->job->split.train;
+    t->d.step = t->d.rows;
     t->d.ninput = f->bins.n;
     t->d.nclass = f->nclass;
     t->d.target = &t->target;

@@ -32,7 +32,8 @@ static struct tree_data make_data(i32 nclass, bool missing, u64 salt) {
     for (u64 k = 0; k < INPUTS * ROWS; k++)
         bin[k] = missing && draw(salt + 10 * k) % 5 == 0 ? 0 : (u8)(1 + draw(salt + 10 * k + 1) % (u32)(nbin[k / ROWS] - 1));
     for (u64 i = 0; i < ROWS; i++) target_value[i] = nclass > 0 ? draw(salt + 10 * i + 2) % (u32)nclass : draw(salt + 10 * i + 2);
-    return (struct tree_data){.rows = ROWS, .ninput = INPUTS, .nclass = nclass, .bin = bin, .nbin = nbin, .target = &target};
+    return (struct tree_data){
+        .rows = ROWS, .step = ROWS, .ninput = INPUTS, .nclass = nclass, .bin = bin, .nbin = nbin, .target = &target};
 }
 
 TEST(weights_of_rows_are_poisson_and_entries_hold_what_was_drawn) {

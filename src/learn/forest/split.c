@@ -18,7 +18,7 @@ struct counts counts_at(void *memory, i32 nclass) {
 }
 
 void counts_add(const struct tree_data *d, i32 input, const struct entry *e, i64 n, struct counts to) {
-    const u8 *bin = d->bin + d->rows * input;
+    const u8 *bin = d->bin + d->step * input;
     const u32 C = (u32)d->nclass;
     if (C == 0) {
         for (i64 i = 0; i < n; i++) {
@@ -300,7 +300,7 @@ struct node_split split_entries(const struct tree_data *d, const struct forest_s
     struct item *v = (struct item *)(void *)work;
     i64 missing = 0;
     i32 m = 0;
-    sort_items(d->bin + d->rows * input, d->nbin[input], e, n, v);
+    sort_items(d->bin + d->step * input, d->nbin[input], e, n, v);
     if (v[0].bin == v[n - 1].bin) return s.out;
     for (; m < n && v[m].bin == 0; m++) missing += v[m].tag >> 24;
     s = sweep_of(d, q, input, all, side);
@@ -316,7 +316,7 @@ struct node_split split_entries(const struct tree_data *d, const struct forest_s
 /* ------------------------------------------------------------------ cutting ------------------------------------------------- */
 
 i64 entries_split(const struct tree_data *d, const struct node_split *s, struct entry *e, i64 n, struct entry *spare) {
-    const u8 *bin = d->bin + d->rows * s->input;
+    const u8 *bin = d->bin + d->step * s->input;
     const u8 right = s->missing_right, most = (u8)(s->bin - right);
     i64 l = 0, r = 0;
     for (i64 i = 0; i < n; i++) {

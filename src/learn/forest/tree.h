@@ -53,7 +53,8 @@ void tree_free(struct tree *t);
 struct tree_data {
     i64 rows;
     i32 ninput, nclass;    /* nclass 0 = numbers */
-    const u8 *bin;         /* [ninput][rows] */
+    const u8 *bin;         /* the bin of a row at an input is bin[row + step * input]: [ninput][rows], step = rows */
+    i64 step;
     const i32 *nbin;       /* [ninput] */
     const struct bin_target *target;
     const f64 *class_weight; /* [nclass]; NULL = all 1 */
@@ -66,7 +67,7 @@ u64 tree_key(u64 seed, i32 tree);
 u32 tree_weight(u64 key, i64 row);
 
 struct entry {
-    u32 row;
+    u32 row; /* or its offset, where a subtree has its rows in its own order (grow.c) */
     u32 tag; /* weight << 24 | class or value */
 };
 static inline u32 entry_value(struct entry e) { return e.tag & 0xffffff; }
@@ -145,6 +146,7 @@ struct grower {
     f32 *leaf;             /* [leaf_room][nclass] */
     i64 leaf_room;
     struct grow_item *stack; /* [TREE_DEPTH + 2] */
+    u8 *local;             /* [LOCAL_BYTES] bins of a subtree's rows, row by row */
 };
 err grower_new(const struct tree_data *d, const struct forest_spec *q, i64 room, struct grower *out);
 void grower_free(struct grower *g);
