@@ -19,7 +19,7 @@ enum rng_stream {
     RNG_GUESS,
     RNG_WIRE,
     RNG_PLACE,
-    RNG_UNKNOWN
+    RNG_UNKNOWN,
     RNG_FOREST
 };
 
