@@ -35,8 +35,8 @@ struct score_table {
     i32 skill_metric; /* metric of the skill */
     i32 best_naive;   /* reference row of the skill, -1 = none */
     i64 windows;      /* number of test windows, 0 = not stated */
-    i32 decimals;     /* of every value; 0 = about three digits */
     struct score_band band;
+    i32 decimals;     /* of every value; 0 = about three digits */
 };
 
 struct figure table_value(const struct score_table *t, i32 row, i32 metric); /* one value of the table as text */
