@@ -24,6 +24,7 @@
 #   make bench-placement               placement methods in the simulator, against random and exact: bench/results/placement.md
 #   make bench-predict                 predicted and measured steps of 40 configurations: bench/results/predict.md
 #   make bench-devices                 training steps on a GPU beside PyTorch: bench/results/devices.md; BENCH="--device opencl --only S1" or --uneven
+#   make oclgrind                      all tests of kernels on an emulator that checks every access: minutes
 #   make soak-devices N=100            failures of devices in the middle of a training: section failures of bench/results/devices.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
@@ -91,6 +92,9 @@ instructions: release
 
 soak: release
 	python3 bench/soak.py build/release/cli/stretto $(N) 1 $(M)
+
+oclgrind: release
+	python3 tests/gpu/oclgrind.py build/release/tests/gpu/t_gpu_kern build/release/tests/gpu/t_gpu_layer
 
 soak-devices: release
 	python3 bench/devices/failures.py build/release/cli/stretto $(N)
@@ -190,4 +194,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: soak-devices all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices twin shake bits instructions soak ladder ladder-baseline install docs clean
