@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "base/pool.h"
 #include "kern/kern.h"
+#include "learn/chunks.h"
 #include "learn/crf/crf.h"
 #include "t.h"
 
