@@ -74,7 +74,7 @@ err crf_open(const struct model *m, const struct options *o, const char *path, c
     return token_set_read_as(path, f->ncolumn, f->tag, out);
 }
 
-/* ------------------------------------------------------------------ operations of the model ---------------------------------- */
+/* ------------------------------------------------------------------ operations of the model --------------------------------- */
 
 err crf_predict(const struct model *m, const struct dataset *d, const struct resources *use, const struct prediction_sink *to) {
     i32 *best;
