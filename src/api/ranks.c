@@ -291,6 +291,21 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     return e;
 }
 
+err ranks_share_fit(const struct run_context *w, const struct learner *learner, const struct learn_job *job, struct model **out) {
+    const i32 size = w->ranks ? w->ranks->nrank : 1;
+    struct learn_job mine = *job;
+    if (size == 1) return learner_fit(learner, job, out);
+    if (learner->ranks) TRY(learner->ranks(job, size));
+    mine.use.ranks = w->ranks;
+    mine.use.comm = w->comm;
+    if (!w->comm) return threads_fit(size, learner, &mine, false, out);
+    err e = comm_check_equal(w->comm, "data", job->data->kind->hash(job->data), "the same data file on every host");
+    if (e >= 0) e = learner_fit(learner, &mine, out);
+    if (e < 0) comm_abort(w->comm);
+    else comm_succeed(w->comm);
+    return e;
+}
+
 err ranks_finish(struct stretto_trainer *t) {
     struct comm *c = t->ctx.comm;
     struct comm_loss loss;

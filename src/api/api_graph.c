@@ -1,0 +1,213 @@
+/* api_graph.c - `stretto graph`: PageRank, components and communities of an edge list, as a table of nodes and a summary. */
+#include <string.h>
+
+#include "api/ranks.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "learn/graph/graph.h"
+
+enum { TOP = 10, DIGITS = 17 };
+
+struct method {
+    const struct learner *learner;
+    const char *column;
+    bool sorted, both; /* the edges are sorted into a struct graph; they count both ways whatever --directed says */
+    enum graph_order order;
+};
+
+static const struct method methods[] = {
+    {.learner = &learner_pagerank, .column = "rank", .sorted = true, .order = GRAPH_BY_DEGREE},
+    {.learner = &learner_components, .column = "component", .both = true},
+    {.learner = &learner_labels, .column = "label", .sorted = true, .both = true, .order = GRAPH_BY_COLOR},
+};
+
+struct graph_run {
+    struct options o;
+    const struct method *method;
+    struct run_context ctx;
+    struct events events;
+    stretto_event_fn *fn;
+    void *user;
+    struct dataset *data;
+    struct graph *graph;
+    struct model *m;
+    f64 read_seconds;
+};
+
+static err find_method(const char *name, const struct method **out) {
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        *out = &methods[i];
+        if (strcmp(methods[i].learner->name, name) == 0) return 0;
+    }
+    return FAIL_AT(E103, "METHOD", "pagerank   or   components   or   labels", "there is no method \"%.60s\" for graphs", name);
+}
+
+static void forward(void *self, const struct event *e) {
+    const struct graph_run *r = self;
+    if (!r->fn || e->kind > EVENT_DETAIL || comm_rank(r->ctx.comm) > 0) return;
+#define SAME(field) .field = e->field,
+    stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
+#undef SAME
+    r->fn(r->user, &out);
+}
+
+/* ------------------------------------------------------------------ the table ----------------------------------------------- */
+
+static void add_name(struct str *out, const char *name) {
+    if (!strchr(name, '"')) {
+        str_add(out, name);
+        return;
+    }
+    str_add(out, "\"");
+    for (const char *p = name; *p; p++) str_addn(out, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
+    str_add(out, "\"");
+}
+
+static err table(const struct graph_run *r, struct str *out) {
+    const struct edge_set *s = edge_set_of(r->data);
+    const struct graph_result *g = graph_result_of(r->m);
+    char room[32];
+    str_addf(out, "node,%s\n", r->method->column);
+    for (i32 i = 0; i < g->n; i++) {
+        add_name(out, edge_set_name(s, (u32)i, room));
+        if (g->score) str_print(room, sizeof room, ",%.*g\n", DIGITS, g->score[i]);
+        else str_print(room, sizeof room, ",%u\n", g->group[i]);
+        str_add(out, room);
+    }
+    return str_ok(out);
+}
+
+/* ------------------------------------------------------------------ the summary --------------------------------------------- */
+
+/* The nodes of the highest rank, ties by their order; returns their number. */
+static i32 top_nodes(const struct graph_result *g, u32 top[TOP]) {
+    i32 n = 0;
+    for (i32 i = 0; i < g->n; i++) {
+        if (n == TOP && !(g->score[i] > g->score[top[n - 1]])) continue;
+        i32 k = n < TOP ? n++ : n - 1;
+        for (; k > 0 && g->score[i] > g->score[top[k - 1]]; k--) top[k] = top[k - 1];
+        top[k] = (u32)i;
+    }
+    return n;
+}
+
+static void text_top(const struct graph_run *r, struct str *out) {
+    const struct graph_result *g = graph_result_of(r->m);
+    char room[16];
+    u32 top[TOP];
+    const i32 n = g->score ? top_nodes(g, top) : 0;
+    for (i32 k = 0; k < n; k++)
+        str_addf(out, "  %-24s %.6g\n", edge_set_name(edge_set_of(r->data), top[k], room), g->score[top[k]]);
+    for (i32 k = 0; !g->score && k < imin(g->ngroup, TOP); k++)
+        str_addf(out, "  %s %d: %lld node%s\n", r->method->column, k, (long long)g->members[k], g->members[k] == 1 ? "" : "s");
+}
+
+static void summary_text(const struct graph_run *r, struct str *out) {
+    const struct graph_result *g = graph_result_of(r->m);
+    str_addf(out, "%s of %d nodes, %lld edges", r->method->learner->name, g->n, (long long)r->data->nrow);
+    if (r->graph && r->graph->repeated) str_add(out, " (repeated ones count once)");
+    if (g->score) str_addf(out, ": %lld iterations, last change %.2g\n", (long long)g->iterations, g->residual);
+    else if (r->method->sorted) str_addf(out, ": %d groups after %lld sweeps\n", g->ngroup, (long long)g->iterations);
+    else str_addf(out, ": %d groups\n", g->ngroup);
+    text_top(r, out);
+}
+
+static void json_top(const struct graph_run *r, struct js *o) {
+    const struct graph_result *g = graph_result_of(r->m);
+    struct js *list = js_array();
+    char room[16];
+    u32 top[TOP];
+    const i32 n = g->score ? top_nodes(g, top) : imin(g->ngroup, TOP);
+    for (i32 k = 0; k < n; k++) {
+        struct js *one = js_object();
+        if (g->score) js_put_text(one, "node", edge_set_name(edge_set_of(r->data), top[k], room));
+        if (g->score) js_put_f64(one, "rank", g->score[top[k]]);
+        else js_put_i64(one, "nodes", g->members[k]);
+        js_push(list, one);
+    }
+    js_put(o, g->score ? "top" : "largest", list);
+}
+
+static err summary_json(const struct graph_run *r, struct str *out) {
+    const struct graph_result *g = graph_result_of(r->m);
+    struct js *o = js_object();
+    js_put_text(o, "method", r->method->learner->name);
+    js_put_i64(o, "nodes", g->n);
+    js_put_i64(o, "edges", r->data->nrow);
+    if (g->group) js_put_i64(o, "groups", g->ngroup);
+    if (r->method->sorted) js_put_i64(o, "iterations", g->iterations);
+    if (r->method->sorted) js_put_f64(o, g->score ? "residual" : "changed", g->residual);
+    js_put_bool(o, "settled", g->settled);
+    js_put_f64(o, "read_seconds", r->read_seconds);
+    js_put_f64(o, "seconds", g->model.seconds);
+    json_top(r, o);
+    const err e = js_text(o, out, 2);
+    js_free(o);
+    return e;
+}
+
+/* ------------------------------------------------------------------ the run ------------------------------------------------- */
+
+static err read_edges(struct graph_run *r, const char *path) {
+    const f64 began = clock_now();
+    TRY(edge_set_read(path, r->o.node_list, r->ctx.machine->ndevice, &r->data));
+    event_note(&r->events, EVENT_NOTE, "%s", r->data->summary);
+    const bool both = r->method->both || !r->o.directed;
+    if (r->method->sorted)
+        TRY(graph_new(edge_set_of(r->data), r->method->order, both, !r->method->both, r->ctx.use.pool, &r->graph));
+    if (r->method->learner == &learner_pagerank) graph_share(r->graph);
+    r->read_seconds = clock_now() - began;
+    return 0;
+}
+
+static err fit(struct graph_run *r) {
+    const struct learn_job job = {.o = &r->o, .data = r->data, .spec = r->graph, .use = r->ctx.use};
+    TRY(ranks_share_fit(&r->ctx, r->method->learner, &job, &r->m));
+    const struct graph_result *g = graph_result_of(r->m);
+    if (!g->settled && !r->m->stopped)
+        event_note(&r->events, EVENT_WARNING, "%s did not settle in %lld iterations (--max-iter): the last one changed %.3g",
+                   r->method->learner->name, (long long)g->iterations, g->residual);
+    return 0;
+}
+
+static err give(const struct graph_run *r, const char *out_path, bool json, char **out) {
+    struct str text = {0};
+    if (comm_rank(r->ctx.comm) > 0) {
+        str_add(&text, "");
+        return text_give(&text, out);
+    }
+    const bool direct = strcmp(out_path, "-") == 0;
+    err e = table(r, &text);
+    if (direct || e < 0) return text_end(e, &text, out);
+    TRY(file_write_text(out_path, &text));
+    if (json) e = summary_json(r, &text);
+    else summary_text(r, &text);
+    return text_end(e, &text, out);
+}
+
+static void end(struct graph_run *r) {
+    if (r->m) model_free(r->m);
+    graph_free(r->graph);
+    dataset_free(r->data);
+    run_context_close(&r->ctx);
+    opt_free(&r->o);
+}
+
+stretto_err stretto_graph(stretto_config *config, const char *method, const char *path, const char *out_path,
+                          stretto_event_fn *fn, void *user, int json, char **out) {
+    struct graph_run r = {.fn = fn, .user = user};
+    *out = NULL;
+    TRY(find_method(method, &r.method));
+    events_add(&r.events, (struct sink){forward, &r});
+    err e = opt_copy(&r.o, &config->o);
+    if (e >= 0) e = opt_set_id(&r.o, OPT_device, "cpu", &OPT_API); /* edges are read at random: what graphs need is memory */
+    if (e >= 0) e = run_context_open(&r.o, &r.events, NULL, true, &r.ctx);
+    if (e >= 0) e = read_edges(&r, path);
+    if (e >= 0) e = fit(&r);
+    if (e >= 0) e = give(&r, out_path, json != 0, out);
+    if (e >= 0) e = r.m->stopped == STOP_TIME ? STRETTO_STOP_TIME : 0;
+    end(&r);
+    return e;
+}
