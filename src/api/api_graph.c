@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "exec/policy.h"
 #include "learn/graph/graph.h"
 
 enum { TOP = 10, DIGITS = 17 };
@@ -163,7 +164,10 @@ static err read_edges(struct graph_run *r, const char *path) {
 }
 
 static err fit(struct graph_run *r) {
-    const struct learn_job job = {.o = &r->o, .data = r->data, .spec = r->graph, .use = r->ctx.use};
+    /* A sweep reads in its step what other ranks write in it, so no message may wait for the next step as weights do. */
+    static const struct policy at_once = {.name = "at once", .help = "synchronous; every message is there when its step ends"};
+    struct learn_job job = {.o = &r->o, .data = r->data, .spec = r->graph, .use = r->ctx.use};
+    job.use.policy = &at_once;
     TRY(ranks_share_fit(&r->ctx, r->method->learner, &job, &r->m));
     const struct graph_result *g = graph_result_of(r->m);
     if (!g->settled && !r->m->stopped)

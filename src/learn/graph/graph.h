@@ -34,8 +34,8 @@ struct graph {
 };
 
 /* Order of positions.  DEGREE: by the power of two below the number of edges from a node, most first, then by the number of
- * edges to it: what is read most stands together, and rows of one length follow each other.  COLOR: nodes without edges between them stand
- * together (greedy coloring, most edges first). */
+ * edges to it: what is read most stands together, and rows of one length follow each other.  COLOR: nodes without edges between
+ * them stand together (greedy coloring, most edges first). */
 enum graph_order { GRAPH_BY_DEGREE, GRAPH_BY_COLOR };
 
 /* An edge counts once, as in the graphs of NetworkX: with the weight that comes last in the file.

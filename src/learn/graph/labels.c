@@ -5,9 +5,9 @@
  *             color 1: the same, with the new labels of color 0                               device 0 | device 1
  *             ..
  *
- * Edges count in both directions and by their weights; of labels with equal weight the smallest wins.  Nodes of one color have no
- * edges among them, so they change at the same time without reading each other, and a change never lowers the weight of edges
- * within communities: it ends, when a sweep changes no label.  A plan is one sweep. */
+ * Edges count in both directions and by their weights; of labels with equal weight a node keeps its own, else lots drawn by a hash
+ * decide.  Nodes of one color have no edges among them, so they change at the same time without reading each other, and a change
+ * raises the weight of edges within communities: it ends, when a sweep changes no label.  A plan is one sweep. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -28,6 +28,13 @@ struct labels {
     i32 ntask;      /* of the kind K_VOTE */
 };
 
+/* Decides ties: another order of the labels for each node, or one label would win all of them. */
+static u32 lot(u32 node, u32 label) {
+    u64 h = ((u64)node << 32 | label) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
+    return (u32)(h >> 32);
+}
+
 /* The label with most votes of the neighbours of position i. */
 static u32 elect(const struct labels *l, i32 i, f64 *votes, u32 *seen) {
     const struct graph *g = l->g;
@@ -39,9 +46,11 @@ static u32 elect(const struct labels *l, i32 i, f64 *votes, u32 *seen) {
         if (w > 0 && votes[label] == 0) seen[n++] = label;
         votes[label] += w;
     }
-    if (n > 0) best = seen[0];
-    for (i64 k = 1; k < n; k++)
-        if (votes[seen[k]] > votes[best] || (votes[seen[k]] == votes[best] && seen[k] < best)) best = seen[k];
+    const u32 own = best;
+    for (i64 k = 0; k < n; k++) {
+        const bool tie = votes[seen[k]] == votes[best] && best != own;
+        if (votes[seen[k]] > votes[best] || (tie && lot(g->node[i], seen[k]) > lot(g->node[i], best))) best = seen[k];
+    }
     for (i64 k = 0; k < n; k++) votes[seen[k]] = 0;
     return best;
 }
@@ -238,11 +247,6 @@ static err fit(const struct learn_job *job, struct model **out) {
     return e;
 }
 
-static err one_rank(const struct learn_job *job, i32 n) {
-    (void)job;
-    return FAIL_AT(E401, "--ranks", "--threads N", "labels are spread by one process, not by %d ranks", n);
-}
-
 const struct learner learner_labels = {
     .name = "labels", .help = "communities by label propagation",
-    .data = &data_edges, .ops = &graph_ops, .ranks = one_rank, .fit = fit};
+    .data = &data_edges, .ops = &graph_ops, .fit = fit};

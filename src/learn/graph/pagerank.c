@@ -211,7 +211,9 @@ static err make(struct builder *b, const struct machine *m, const struct graph *
     return build_end(b);
 }
 
-static err open_run(struct pagerank *p, const struct resources *use, const struct cuts *c, bool is_exact, struct map_run *out) {
+/* in: of change, for a fast step; the other one is written. */
+static err open_run(struct pagerank *p, const struct resources *use, const struct cuts *c, bool is_exact, i32 in,
+                    struct map_run *out) {
     struct builder b = {0};
     const err e = make(&b, map_run_machine(use), p->g, c, is_exact);
     if (e < 0) {
@@ -220,7 +222,7 @@ static err open_run(struct pagerank *p, const struct resources *use, const struc
     }
     b.plan->predicted = plan_schedule(b.plan, NULL);
     void *lent[B_NBUF] = {
-        [B_IN] = is_exact ? (void *)p->bring : p->change[0], [B_OUT] = p->change[is_exact ? 0 : 1], [B_X] = p->x};
+        [B_IN] = is_exact ? (void *)p->bring : p->change[in], [B_OUT] = p->change[is_exact ? 0 : !in], [B_X] = p->x};
     const struct client client = {.kernel = kernels, .nkernel = NKERNEL, .self = p, .result = result};
     return plan_run_open(b.plan, &client, use, lent, out);
 }
@@ -251,7 +253,7 @@ static void drop(struct pagerank *p) {
 
 struct course {
     const struct learn_job *job;
-    struct map_run exact, fast;
+    struct map_run exact, fast[2]; /* fast[k] reads change[k]: messages keep the addresses of their buffers */
     struct cuts cuts;
     f64 tolerance, deadline, began;
     i64 most;
@@ -272,15 +274,10 @@ static void say(const struct course *c, f64 damping) {
 
 /* One iteration; *late: the time limit has passed. */
 static err iterate(struct course *c, struct pagerank *p, bool is_exact, bool *late) {
-    struct map_run *run = is_exact ? &c->exact : &c->fast;
+    struct map_run *run = is_exact ? &c->exact : &c->fast[p->in];
     struct exec_result out;
-    if (is_exact) exec_lend(run->exec, B_OUT, p->change[p->in]);
-    else {
-        p->lost = p->damping * p->sums.dangling / p->g->n;
-        exec_lend(run->exec, B_IN, p->change[p->in]);
-        exec_lend(run->exec, B_OUT, p->change[!p->in]);
-        p->in = !p->in;
-    }
+    p->in = is_exact ? 0 : !p->in; /* for the next step */
+    p->lost = p->damping * p->sums.dangling / p->g->n;
     TRY(map_run_step(run, &out));
     TRY(exec_quiet(run->exec));
     c->r->residual = out.loss;
@@ -305,7 +302,7 @@ static err run(struct course *c, struct pagerank *p) {
 
 /* The ranks of all nodes, on every rank. */
 static err collect(struct course *c, const struct pagerank *p) {
-    const struct plan *plan = c->fast.plan;
+    const struct plan *plan = c->exact.plan;
     const struct graph *g = p->g;
     for (i32 i = 0; i < g->n; i++) p->x[i] += (f64)p->sum[i];
     for (i32 d = 0; d < c->cuts.n && comm_size(c->job->use.comm) > 1; d++) {
@@ -320,11 +317,11 @@ static err collect(struct course *c, const struct pagerank *p) {
 static err fit_all(struct course *c, struct pagerank *p) {
     cut_devices(p->g, map_run_machine(&c->job->use)->ndevice, &c->cuts);
     TRY(room(p));
-    TRY(open_run(p, &c->job->use, &c->cuts, true, &c->exact));
-    TRY(open_run(p, &c->job->use, &c->cuts, false, &c->fast));
+    TRY(open_run(p, &c->job->use, &c->cuts, true, 0, &c->exact));
+    for (i32 k = 0; k < 2; k++) TRY(open_run(p, &c->job->use, &c->cuts, false, k, &c->fast[k]));
     TRY(run(c, p));
     TRY(collect(c, p));
-    return map_run_keep(&c->fast, &c->r->model);
+    return map_run_keep(&c->fast[0], &c->r->model);
 }
 
 static err fit(const struct learn_job *job, struct model **out) {
@@ -336,7 +333,7 @@ static err fit(const struct learn_job *job, struct model **out) {
     TRY(graph_result_new(&learner_pagerank, g->n, &c.r));
     const err e = fit_all(&c, &p);
     map_run_close(&c.exact);
-    map_run_close(&c.fast);
+    for (i32 k = 0; k < 2; k++) map_run_close(&c.fast[k]);
     drop(&p);
     c.r->model.seconds = clock_now() - c.began;
     if (e < 0) model_free(&c.r->model);

@@ -1,0 +1,219 @@
+/* t_graph.c - PageRank, components and communities against plain computations, and the errors of edge lists. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/mem.h"
+#include "t.h"
+
+enum { NODES = 40 };
+
+struct edge {
+    i32 from, to;
+    f64 weight;
+};
+
+struct list {
+    struct edge e[400];
+    i32 n;
+    bool weighted;
+};
+
+/* Random edges with loops, repeated ones and nodes without any edge from them (those above 30). */
+static void fill(struct list *l, i32 n, u32 seed, bool weighted) {
+    l->n = n;
+    l->weighted = weighted;
+    for (i32 i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        l->e[i] = (struct edge){(i32)(seed >> 8) % 30, (i32)(seed >> 20) % NODES, (f64)((seed >> 4) % 5) / 2};
+    }
+}
+
+static const char *to_file(const char *name, const struct list *l) {
+    struct str text = {0};
+    str_add(&text, "# edges\n");
+    for (i32 i = 0; i < l->n; i++) {
+        str_addf(&text, "n%d\tn%d", l->e[i].from, l->e[i].to);
+        if (l->weighted) str_addf(&text, "\t%g", l->e[i].weight);
+        str_add(&text, "\n");
+    }
+    const char *path = t_file(name, text.s);
+    str_free(&text);
+    return path;
+}
+
+/* The table of a method as text. */
+static char *table(const char *method, const char *path, const char *const *options) {
+    stretto_config *c = stretto_config_new();
+    char *out = NULL;
+    for (i32 i = 0; options && options[i]; i += 2) T_OK(stretto_config_set(c, options[i], options[i + 1]));
+    T_OK(stretto_graph(c, method, path, "-", NULL, NULL, 0, &out));
+    stretto_config_free(c);
+    return out;
+}
+
+/* value[k] = what the table says of node "nK"; NaN = the node is not there. */
+static void read_table(const char *text, f64 value[NODES]) {
+    for (i32 i = 0; i < NODES; i++) value[i] = (f64)NAN;
+    for (const char *p = strchr(text, '\n'); p && p[1]; p = strchr(p + 1, '\n')) {
+        const i32 node = (i32)strtol(p + 2, NULL, 10);
+        value[node] = strtod(strchr(p + 1, ',') + 1, NULL);
+    }
+}
+
+/* ------------------------------------------------------------------ pagerank ------------------------------------------------ */
+
+/* Power iteration on the dense matrix, as NetworkX builds it: the last of repeated edges counts. */
+static void dense_pagerank(const struct list *l, const f64 present[NODES], bool both, f64 x[NODES]) {
+    static f64 w[NODES][NODES];
+    f64 out[NODES] = {0}, next[NODES];
+    i32 n = 0;
+    memset(w, 0, sizeof w);
+    for (i32 i = 0; i < l->n; i++) {
+        w[l->e[i].from][l->e[i].to] = l->weighted ? l->e[i].weight : 1;
+        if (both) w[l->e[i].to][l->e[i].from] = l->weighted ? l->e[i].weight : 1;
+    }
+    for (i32 i = 0; i < NODES; i++) n += !isnan(present[i]);
+    for (i32 i = 0; i < NODES; i++) x[i] = isnan(present[i]) ? 0 : 1. / n;
+    for (i32 i = 0; i < NODES; i++)
+        for (i32 k = 0; k < NODES; k++) out[i] += w[i][k];
+    for (i32 step = 0; step < 2000; step++) {
+        f64 lost = 0;
+        for (i32 i = 0; i < NODES; i++) lost += out[i] > 0 ? 0 : x[i];
+        for (i32 k = 0; k < NODES; k++) {
+            f64 sum = lost / n;
+            for (i32 i = 0; i < NODES; i++) sum += out[i] > 0 ? x[i] * w[i][k] / out[i] : 0;
+            next[k] = isnan(present[k]) ? 0 : 0.85 * sum + 0.15 / n;
+        }
+        memcpy(x, next, sizeof next);
+    }
+}
+
+static void check_pagerank(const struct list *l, bool both) {
+    const char *const options[] = {"tol", "1e-13", "directed", both ? "no" : "yes", NULL};
+    f64 got[NODES], want[NODES], sum = 0;
+    char *text = table("pagerank", to_file("pagerank.txt", l), options);
+    read_table(text, got);
+    dense_pagerank(l, got, both, want);
+    for (i32 i = 0; i < NODES; i++) {
+        if (isnan(got[i])) continue;
+        if (!(fabs(got[i] - want[i]) < 1e-12)) fail_msg("node %d: %.17g, expected %.17g", i, got[i], want[i]);
+        sum += got[i];
+    }
+    assert_true(fabs(sum - 1) < 1e-12);
+    stretto_text_free(text);
+}
+
+TEST(pagerank_is_that_of_the_dense_matrix) {
+    static struct list l;
+    for (i32 k = 0; k < 8; k++) {
+        fill(&l, 5 + 45 * k, (u32)k + 1, k % 2);
+        check_pagerank(&l, k % 4 > 1);
+    }
+}
+
+/* ------------------------------------------------------------------ groups -------------------------------------------------- */
+
+TEST(components_are_those_of_a_closure) {
+    static struct list l;
+    static bool near[NODES][NODES];
+    for (i32 seed = 1; seed < 6; seed++) {
+        f64 got[NODES];
+        fill(&l, 6 * seed, (u32)seed, false);
+        memset(near, 0, sizeof near);
+        for (i32 i = 0; i < l.n; i++) near[l.e[i].from][l.e[i].to] = near[l.e[i].to][l.e[i].from] = true;
+        for (i32 i = 0; i < NODES; i++) near[i][i] = true;
+        for (i32 k = 0; k < NODES; k++)
+            for (i32 i = 0; i < NODES; i++)
+                for (i32 j = 0; j < NODES; j++) near[i][j] = near[i][j] || (near[i][k] && near[k][j]);
+        char *text = table("components", to_file("components.txt", &l), NULL);
+        read_table(text, got);
+        for (i32 i = 0; i < NODES; i++)
+            for (i32 j = 0; j < NODES; j++)
+                if (!isnan(got[i]) && !isnan(got[j])) assert_int_equal(got[i] == got[j], near[i][j]);
+        stretto_text_free(text);
+    }
+}
+
+/* Cliques of 8 and 5 nodes with one edge between them. */
+TEST(labels_find_two_cliques) {
+    static struct list l;
+    f64 got[NODES];
+    l = (struct list){.e = {{0, 12, 1}}, .n = 1};
+    for (i32 i = 0; i < 13; i++)
+        for (i32 k = i + 1; k < 13; k++)
+            if ((i < 8) == (k < 8)) l.e[l.n++] = (struct edge){i, k, 1};
+    char *text = table("labels", to_file("labels.txt", &l), NULL);
+    read_table(text, got);
+    for (i32 i = 0; i < 13; i++) assert_true(got[i] == (i < 8 ? 0 : 1));
+    stretto_text_free(text);
+}
+
+/* ------------------------------------------------------------------ threads, ranks, lists ----------------------------------- */
+
+/* Large enough for several parts and devices. */
+static const char *large(void) {
+    struct str text = {0};
+    u32 s = 7;
+    for (i32 i = 0; i < 60000; i++) {
+        s = s * 1664525u + 1013904223u;
+        str_addf(&text, "%u %u\n", (s >> 7) % 5000, (s >> 12) % 3000 * ((s >> 9) % 3) / 2);
+    }
+    const char *path = t_file("large.txt", text.s);
+    str_free(&text);
+    return path;
+}
+
+TEST(threads_and_ranks_change_no_bit) {
+    static const char *const method[] = {"pagerank", "components", "labels"};
+    static const char *const with[][5] = {
+        {"threads", "2"}, {"threads", "3"}, {"ranks", "2"}, {"threads", "2", "ranks", "3"}};
+    static const char *const alone[] = {"threads", "1", NULL};
+    const char *path = large();
+    for (size_t m = 0; m < COUNT(method); m++) {
+        char *want = table(method[m], path, alone);
+        for (size_t k = 0; k < COUNT(with); k++) {
+            char *got = table(method[m], path, with[k]);
+            assert_string_equal(got, want);
+            stretto_text_free(got);
+        }
+        stretto_text_free(want);
+    }
+}
+
+TEST(a_node_list_names_all_nodes) {
+    char list[600];
+    snprintf(list, sizeof list, "%s", t_file("nodes.txt", "n3\nn1\nn2\n"));
+    const char *const options[] = {"node-list", list, NULL};
+    char *text = table("components", t_file("listed.txt", "from,to\nn1,n2\n"), options);
+    assert_string_equal(text, "node,component\nn3,1\nn1,0\nn2,0\n");
+    stretto_text_free(text);
+}
+
+/* ------------------------------------------------------------------ errors -------------------------------------------------- */
+
+static void refuses(const char *text, i32 code, const char *where) {
+    stretto_config *c = stretto_config_new();
+    char *out = NULL;
+    if (code == 103) T_OK(stretto_config_set(c, "node-list", t_file("list.txt", "a\nb\n")));
+    T_FAILS(stretto_graph(c, "pagerank", t_file("bad.txt", text), "-", NULL, NULL, 0, &out), code);
+    assert_null(out);
+    if (!strstr(stretto_errwhere(), where)) fail_msg("%s instead of %s", stretto_errwhere(), where);
+    stretto_config_free(c);
+}
+
+TEST(bad_edges_are_refused_with_their_line) {
+    refuses("# none\n", 201, "bad.txt");
+    refuses("a b\n\nc\n", 203, "bad.txt:3");
+    refuses("a b 1\nb c\n", 203, "bad.txt:2");
+    refuses("1 2 1\n2 3 x\n", 204, "bad.txt:2:3");
+    refuses("1 2 1\n2 3 -1\n", 204, "bad.txt:2:3");
+    refuses("1 2 1\n2 3 inf\n", 204, "bad.txt:2:3");
+    refuses("a b\nb c\n", 103, "bad.txt:2:2");
+}
+
+T_MAIN(cmocka_unit_test(pagerank_is_that_of_the_dense_matrix), cmocka_unit_test(components_are_those_of_a_closure),
+       cmocka_unit_test(labels_find_two_cliques), cmocka_unit_test(threads_and_ranks_change_no_bit),
+       cmocka_unit_test(a_node_list_names_all_nodes), cmocka_unit_test(bad_edges_are_refused_with_their_line))
