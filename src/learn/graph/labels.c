@@ -5,9 +5,9 @@
  *             color 1: the same, with the new labels of color 0                               device 0 | device 1
  *             ..
  *
- * Edges count in both directions and by their weights; of labels with equal weight a node keeps its own, else lots drawn by a hash
- * decide.  Nodes of one color have no edges among them, so they change at the same time without reading each other, and a change
- * raises the weight of edges within communities: it ends, when a sweep changes no label.  A plan is one sweep. */
+ * Edges count in both directions and by their weights; of labels with equal weight a node keeps its own, else lots drawn by a
+ * hash decide.  Nodes of one color have no edges among them, so they change at the same time without reading each other, and a
+ * change raises the weight of edges within communities: it ends, when a sweep changes no label.  A plan is one sweep. */
 #include <stdio.h>
 
 #include "base/clock.h"
