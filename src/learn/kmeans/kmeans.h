@@ -1,0 +1,92 @@
+/* kmeans.h - the model of the learner `kmeans`, and its parts.
+ *
+ *     table --points--> x, f --seed--> centers --lloyd: assign, sums, means--> centers, labels, inertia */
+#ifndef STRETTO_LEARN_KMEANS_KMEANS_H
+#define STRETTO_LEARN_KMEANS_KMEANS_H
+
+#include "learn/kmeans/assign.h"
+#include "learn/map_run.h"
+
+struct kmeans {
+    struct model model; /* first */
+    struct column_scale scale;
+    i32 k, d;
+    f64 *center;        /* [k][d] standardized where --standardize is given */
+    f64 *mean;          /* [d] of the training rows: the naive "one cluster" */
+    i64 *count;         /* [k] training rows */
+    f64 inertia, total; /* of the training rows: squared distances to the centers, and to the mean */
+    i64 iterations, restarts;
+    bool settled;       /* no label changed in the last iteration */
+    f64 saved;          /* share of the distances of plain Lloyd that were not computed, over all restarts */
+    f64 lloyd_seconds;  /* of all restarts, without reading and seeding */
+    struct arena arena; /* names and scales */
+};
+
+static inline struct kmeans *kmeans_of(const struct model *m) { return (struct kmeans *)(uintptr_t)m; }
+
+err kmeans_new(i32 k, i32 d, struct kmeans **out);
+err kmeans_fit(const struct learn_job *job, struct model **out);
+void kmeans_free(struct model *m);
+
+/* seed.c: k rows as first centers [k][d]; restarts differ.  Every rank finds the same. */
+struct seeding {
+    const struct points *p;
+    const struct near_ops *near;
+    struct pool *pool;
+    u64 seed;
+    i32 k;
+    bool plusplus;
+};
+err kmeans_seed(const struct seeding *q, i32 restart, f64 *center);
+/* Moves each center whose flag `empty` is set to the point farthest from its nearest center, the first of such, one after the
+ * other.  *row: of the last one. */
+err kmeans_reseed(const struct points *p, struct pool *pool, i32 k, const bool *empty, f64 *center, i64 *row);
+
+/* lloyd.c: Lloyd's iterations (IEEE Trans. Inf. Theory, 1982) from l->center on, as map, merge and update. */
+struct lloyd {
+    const struct points *p;
+    const struct resources *use;
+    struct workload *work;    /* advanced by 1 an iteration */
+    struct centers c;
+    struct track t;
+    struct assign_work **worker; /* [ndevice] */
+    i32 ndevice;
+    f64 *model;               /* [k][d] centers, [k] counts, then enum lloyd_tail */
+    f64 *before;              /* [k][d] centers that the labels belong to */
+    bool *empty;              /* [k] */
+    bool measure;             /* this step sums squared distances and leaves the centers */
+    struct map_run run;
+    f64 deadline;             /* of clock_now; 0 = none */
+    bool signal, late;        /* why it ended */
+    f64 distances, all;       /* computed, and those of plain Lloyd */
+    i64 reseeded;
+};
+enum lloyd_tail { LLOYD_CHANGED, LLOYD_DISTANCES, LLOYD_COST, LLOYD_NTAIL };
+err lloyd_open(const struct points *p, i32 k, const struct resources *use, struct lloyd *out);
+void lloyd_close(struct lloyd *l); /* allowed after a failure, and on {0} */
+struct lloyd_outcome {
+    i64 iterations;
+    bool settled;
+    f64 inertia;
+};
+err lloyd_run(struct lloyd *l, i64 iterations, struct lloyd_outcome *out);
+static inline f64 *lloyd_counts(const struct lloyd *l) { return l->model + (i64)l->c.k * l->c.d; }
+
+/* results.c */
+err kmeans_open(const struct model *m, const struct options *o, const char *path, const struct events *to, struct dataset **out);
+err kmeans_take(const struct model *m, struct dataset *d, const struct events *to);
+err kmeans_predict(const struct model *m, const struct dataset *d, const struct resources *use, const struct prediction_sink *to);
+err kmeans_score(const struct model *m, const struct dataset *d, const struct scoring *q, const struct resources *use,
+                 struct scores *out);
+/* Label and distance of rows [from, to). */
+err kmeans_label(const struct kmeans *f, const struct dataset *d, const struct resources *use, i64 from, i64 to, i32 *label,
+                 f64 *distance, f64 *naive);
+
+/* page.c, file.c */
+err kmeans_report(const struct model *m, const struct learn_job *job, const struct scores *s, struct arena *a, struct report *r);
+err kmeans_describe(const struct model *m, struct description *out);
+err kmeans_save(const struct model *m, struct tens_list *list, struct str *json);
+err kmeans_load(const struct st_file *file, const char *path, const struct options *o, const struct js *json,
+                struct model **out);
+
+#endif
