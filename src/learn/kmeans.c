@@ -101,9 +101,10 @@ static err run_restarts(struct kmeans *f, struct lloyd *l, const struct learn_jo
     for (f->restarts = 0; f->restarts < o->restarts && !l->signal && !l->late; f->restarts++) {
         struct lloyd_outcome r;
         TRY(kmeans_seed(&q, (i32)f->restarts, l->model));
-        const f64 t0 = clock_now();
+        const f64 t0 = clock_now(), cpu = clock_cpu();
         TRY(lloyd_run(l, o->iterations, &r));
         f->lloyd_seconds += clock_now() - t0;
+        f->lloyd_cpu += clock_cpu() - cpu;
         if (l->signal) return FAIL(E806, "stopped by a signal after %lld iterations", (long long)r.iterations);
         keep_best(f, l, &r, f->restarts == 0);
     }

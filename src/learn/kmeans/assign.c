@@ -10,6 +10,11 @@
 #include "base/mem.h"
 
 #define E 0x1p-24
+
+/* Without the rules for NaN of fminf and fmaxf, which cost a call. */
+static inline f32 low_of(f32 a, f32 b) { return a < b ? a : b; }
+static inline f32 high_of(f32 a, f32 b) { return a > b ? a : b; }
+
 enum { BLOCK = 48 }; /* points whose groups are opened together: a multiple of the rows of every tile */
 
 struct assign_work {
@@ -82,7 +87,7 @@ void track_move(struct track *t, const struct centers *c, const struct points *p
         const f64 d2 = points_distance(c->d, c->c + (i64)k * c->d, center + (i64)k * c->d);
         const bool same = memcmp(c->c + (i64)k * c->d, center + (i64)k * c->d, sizeof *center * (size_t)c->d) == 0;
         t->move[k] = same ? 0 : (f32)(sqrt(d2) * p->unit * (1 + 16 * E) + 8 * E);
-        t->drift[k / LANES] = fmaxf(t->drift[k / LANES], t->move[k]);
+        t->drift[k / LANES] = high_of(t->drift[k / LANES], t->move[k]);
     }
 }
 
@@ -110,10 +115,10 @@ static i32 open_groups(const struct centers *c, const struct points *p, struct t
     t->upper[i] += t->move[label];
     n = c->near->open(c->groups, t->upper[i], bound, t->drift, half, open);
     if (n > 0) {
-        t->upper[i] = fminf(t->upper[i], upper_bound(c, p, i, label));
+        t->upper[i] = low_of(t->upper[i], upper_bound(c, p, i, label));
         n = c->near->open(c->groups, t->upper[i], bound, t->drift, half, open);
     }
-    for (i32 g = 0; g < c->groups; g++) bound[g] = fmaxf(bound[g] - t->drift[g], 0);
+    for (i32 g = 0; g < c->groups; g++) bound[g] = high_of(bound[g] - t->drift[g], 0);
     if (n == 0) return 0;
     for (i32 j = 0; j < n; j++)
         if (open[j] == label / LANES) return n;
@@ -142,7 +147,7 @@ static f32 least(const struct assign_work *w, const struct chosen *q, i32 j) {
 static void find_limit(const struct centers *c, const struct points *p, i64 i, const struct assign_work *w, struct chosen *q) {
     const f64 x = sqrt((f64)p->norm[i]);
     f32 low = INFINITY;
-    for (i32 j = 0; j < q->n; j++) low = fminf(low, least(w, q, j));
+    for (i32 j = 0; j < q->n; j++) low = low_of(low, least(w, q, j));
     q->product = c->rounding * c->far * (c->far + 2 * x) + 1e-30;
     q->norm = q->product + 8 * E * x * x;
     q->limit = (f32)((f64)low + 2 * q->product + 4 * E * fabs((f64)low) + plain_rounding(c->d) * (x + c->far) * (x + c->far));
@@ -183,7 +188,7 @@ static void set_bounds(const struct centers *c, const struct points *p, struct t
             const f32 *v = values(w, q, j);
             low = INFINITY;
             for (i32 s = 0; s < LANES; s++)
-                if (s != label % LANES) low = fminf(low, v[s]);
+                if (s != label % LANES) low = low_of(low, v[s]);
             t->upper[i] = (f32)(sqrt(dmax(0, (f64)v[label % LANES] + norm + q->norm)) * (1 + 2 * E) + margin);
         }
         t->bound[i * c->stride + q->open[j]] = (f32)dmax(0, sqrt(dmax(0, (f64)low + norm - q->norm)) * (1 - 2 * E) - margin);

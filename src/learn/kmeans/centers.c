@@ -52,7 +52,7 @@ static f32 half_distance(const struct centers *c, i32 i, i32 g, f32 *value, f32 
     if (i / LANES == g) {
         low = INFINITY;
         value[i % LANES] = INFINITY;
-        for (i32 s = 0; s < LANES; s++) low = fminf(low, value[s]);
+        for (i32 s = 0; s < LANES; s++) if (value[s] < low) low = value[s];
     }
     return (f32)dmax(0, 0.5 * sqrt(dmax(0, (f64)low + norm - error)) * (1 - 4 * E) - 8 * E);
 }

@@ -19,6 +19,7 @@ static void put_facts(const struct kmeans *f, struct js *o) {
     js_put_i64(o, "settled", f->settled);
     js_put_f64(o, "distances_saved", f->saved);
     js_put_f64(o, "lloyd_seconds", f->lloyd_seconds);
+    js_put_f64(o, "lloyd_cpu_seconds", f->lloyd_cpu);
 }
 
 err kmeans_describe(const struct model *m, struct description *out) {
@@ -77,6 +78,7 @@ static err take_all(const struct st_file *file, const struct js *json, struct km
     f->settled = js_i64(js_get(json, "settled"), 0) != 0;
     f->saved = js_f64(js_get(json, "distances_saved"), 0);
     f->lloyd_seconds = js_f64(js_get(json, "lloyd_seconds"), 0);
+    f->lloyd_cpu = js_f64(js_get(json, "lloyd_cpu_seconds"), 0);
     c->d = f->d;
     ARENA_NEW(&f->arena, c->name, f->d);
     ARENA_NEW(&f->arena, c->center, f->d);

@@ -19,6 +19,7 @@ struct kmeans {
     bool settled;       /* no label changed in the last iteration */
     f64 saved;          /* share of the distances of plain Lloyd that were not computed, over all restarts */
     f64 lloyd_seconds;  /* of all restarts, without reading and seeding */
+    f64 lloyd_cpu;      /* the same, processor time of all threads */
     struct arena arena; /* names and scales */
 };
 

@@ -81,7 +81,8 @@ static void draw_blocks(void *self, i32 worker) {
     for (i64 at; (at = atomic_fetch_add(&t->next, BLOCK_ROWS)) < p->n;) {
         f64 sum = 0;
         for (i64 i = at; i < lmin(p->n, at + BLOCK_ROWS); i++) {
-            t->least[i] = fminf(t->least[i], t->q->near->distance(p->d, p->f + i * p->d, new));
+            const f32 d2 = t->q->near->distance(p->d, p->f + i * p->d, new);
+            if (d2 < t->least[i]) t->least[i] = d2;
             sum += (f64)t->least[i];
         }
         t->sum[at / BLOCK_ROWS] = sum;
