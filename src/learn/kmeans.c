@@ -102,7 +102,7 @@ static err run_restarts(struct kmeans *f, struct lloyd *l, const struct learn_jo
         struct lloyd_outcome r;
         TRY(kmeans_seed(&q, (i32)f->restarts, l->model));
         const f64 t0 = clock_now(), cpu = clock_cpu();
-        TRY(lloyd_run(l, o->iterations, &r));
+        TRY(lloyd_run(l, o->lloyd_iterations, &r));
         f->lloyd_seconds += clock_now() - t0;
         f->lloyd_cpu += clock_cpu() - cpu;
         if (l->signal) return FAIL(E806, "stopped by a signal after %lld iterations", (long long)r.iterations);
@@ -116,7 +116,7 @@ static err run_restarts(struct kmeans *f, struct lloyd *l, const struct learn_jo
 static err run(struct kmeans *f, const struct points *p, const struct learn_job *job) {
     struct workload work = workload_start("clustering", job->use.events, NULL);
     struct lloyd l;
-    work.all = (f64)job->o->restarts * (f64)job->o->iterations;
+    work.all = (f64)job->o->restarts * (f64)job->o->lloyd_iterations;
     err e = lloyd_open(p, f->k, &job->use, &l);
     l.work = &work;
     l.deadline = job->o->time_limit > 0 ? clock_now() + job->o->time_limit : 0;
@@ -171,7 +171,7 @@ static const struct model_ops ops = {.open = kmeans_open, .take = kmeans_take, .
                                      .describe = kmeans_describe, .report = kmeans_report, .save = kmeans_save,
                                      .load = kmeans_load, .free = kmeans_free};
 
-static const enum opt_id takes[] = {OPT_clusters, OPT_seeding, OPT_restarts,   OPT_iterations,
+static const enum opt_id takes[] = {OPT_clusters, OPT_seeding, OPT_restarts,   OPT_lloyd_iterations,
                                     OPT_standardize, OPT_seed, OPT_time_limit, OPT_COUNT};
 
 extern const struct learner learner_kmeans;

@@ -209,7 +209,7 @@ static void follow(const struct data *t, i32 k, const char *more, enum kern_arch
     T_OK(mem_new((void **)&c, (i64)k * t->d, sizeof *c));
     for (i32 i = 0; i < t->n; i++) label[i] = -1;
     for (;; iterations++) {
-        snprintf(options, sizeof options, "clusters=%d iterations=%d%s", k, iterations, more);
+        snprintf(options, sizeof options, "clusters=%d lloyd-iterations=%d%s", k, iterations, more);
         struct kmeans *f = train(t->set, options, 1, 1, arch);
         if (iterations == 0) memcpy(c, f->center, sizeof *c * (size_t)k * (size_t)t->d);
         else if (changed) changed = plain_step(t, k, c, label);
