@@ -153,16 +153,18 @@ static err count_confusion(const struct token_set *s, const struct tags_scored *
     out->free_detail = free_detail;
     const i32 L = d->L = q->label->n;
     NEW(d->confusion, (i64)(L + 1) * (L + 1));
-    i64 unknown = 0;
+    i64 unknown = 0, first = 0;
     for (i64 t = s->first[q->from]; t < s->first[q->to]; t++) {
         const char *word = token_word(gold, t);
         const i32 y = vocab_find(q->label, word, (i64)strlen(word));
         d->confusion[(i64)(y < 0 ? L : y) * (L + 1) + q->best[t]]++;
-        unknown += y < 0;
+        if (y < 0 && unknown++ == 0) first = t;
     }
-    if (unknown > 0)
-        snprintf(out->said, sizeof out->said, "%lld token%s with a tag that the training did not have: counted as missed",
-                 (long long)unknown, unknown == 1 ? " comes" : "s come");
+    if (unknown == 0) return 0;
+    char where[256];
+    token_where(s, first, where);
+    snprintf(out->said, sizeof out->said, "%lld token%s with a tag that the training did not have, first \"%.40s\" at %.120s: "
+             "counted as missed", (long long)unknown, unknown == 1 ? " comes" : "s come", token_word(gold, first), where);
     return 0;
 }
 
