@@ -163,7 +163,7 @@ static err count_confusion(const struct token_set *s, const struct tags_scored *
     if (unknown == 0) return 0;
     char where[256];
     token_where(s, first, where);
-    snprintf(out->said, sizeof out->said, "%lld token%s with a tag that the training did not have, first \"%.40s\" at %.120s: "
+    snprintf(out->said, sizeof out->said, "%lld token%s with a tag that the training did not have, first \"%.30s\" at %.80s: "
              "counted as missed", (long long)unknown, unknown == 1 ? " comes" : "s come", token_word(gold, first), where);
     return 0;
 }
