@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """kmeans.py STRETTO [--threads N] [--rounds N] [--quick]: the learner kmeans beside scikit-learn's lloyd and elkan.
 
-All begin from the same centers (k-means++ of stretto, --lloyd-iterations 0) and run the same number of iterations in f64 data; the table
-shows processor seconds of the iterations alone (stretto: lloyd_cpu_seconds of `stretto info --json`), which other work on the
-machine disturbs least.  The results are compared: inertia to 1e-9 and centers to 1e-6.  Rounds are interleaved; medians and their
+All begin from the same centers (k-means++ of stretto, --lloyd-iterations 0) and run the same number of iterations on f64
+data; the table shows processor seconds of the iterations alone (stretto: lloyd_cpu_seconds of `stretto info --json`), which
+other work on the machine disturbs least.  The results are compared: inertia to 1e-9 and centers to 1e-6.  Rounds are interleaved; medians and their
 ratio are printed.  Needs numpy and scikit-learn.
 """
 import argparse
@@ -37,8 +37,9 @@ def centers(path):
 
 def fit(stretto, csv, model, k, iterations, threads):
     """Seconds of the iterations, and the facts of the model."""
-    subprocess.run([stretto, "train", csv, "--task", "kmeans", "--clusters", str(k), "--lloyd-iterations", str(iterations), "--threads",
-                    str(threads), "--quiet", "-o", model], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([stretto, "train", csv, "--task", "kmeans", "--clusters", str(k), "--lloyd-iterations", str(iterations),
+                    "--threads", str(threads), "--quiet", "-o", model],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     text = subprocess.run([stretto, "info", model, "--json"], check=True, capture_output=True, text=True).stdout
     return json.loads(text)
 
