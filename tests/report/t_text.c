@@ -68,7 +68,8 @@ TEST(text_ignores_a_decimal_comma_of_the_process) {
 static const struct score_row row[] = {{"model", ROLE_MODEL, {15.8, .5213, .0262}, .674},
                                        {"snaive (12)", ROLE_SNAIVE, {47.83, 1.57, .1}, (f64)NAN},
                                        {"naive", ROLE_NAIVE, {76, 2.5, .16}, (f64)NAN}};
-static const struct score_table table = {"test 1960-01..12", 3, {"MAE", "MASE", "wQL"}, 3, row, 0, 1, 1, {0, 0, 0, 0, {0}, {0}}};
+static const struct score_table table = {.title = "test 1960-01..12", .nmetric = 3, .metric = {"MAE", "MASE", "wQL"}, .nrow = 3,
+                                         .row = row, .best_naive = 1, .windows = 1};
 
 /* The layout of the table in README.md. */
 TEST(table_is_aligned_as_documented) {
@@ -81,14 +82,17 @@ TEST(table_is_aligned_as_documented) {
 TEST(table_grows_with_long_names_and_large_figures) {
     struct score_row big[] = {{"a name longer than others", ROLE_MODEL, {123456.7, (f64)NAN}, (f64)NAN},
                               {"b", ROLE_NAIVE, {1e12, .00001}, (f64)NAN}};
-    struct score_table t = {"t", 2, {"MSE", "a long metric"}, 2, big, 0, -1, 0, {0, 0, 0, 0, {0}, {0}}};
+    struct score_table t = {.title = "t", .nmetric = 2, .metric = {"MSE", "a long metric"}, .nrow = 2, .row = big,
+                            .best_naive = -1};
     SAYS(table_text(&b, &t), "t                                MSE  a long metric\n"
                              "  a name longer than others   123457              -\n"
                              "  b                          1.0e+12       0.000010\n");
 }
 
 TEST(table_as_json) {
-    SAYS(table_json(&b, &(struct score_table){"t", 1, {"MAE"}, 1, row, 0, -1, 4, {.1, .9, .25, 2, {1, 3}, {.5, .125}}}),
+    const struct score_band band = {.1, .9, .25, 2, {1, 3}, {.5, .125}};
+    SAYS(table_json(&b, &(struct score_table){.title = "t", .nmetric = 1, .metric = {"MAE"}, .nrow = 1, .row = row,
+                                              .best_naive = -1, .windows = 4, .band = band}),
          "{\"title\":\"t\",\"windows\":4,\"band\":{\"from\":0.1,\"to\":0.9,\"coverage\":0.25,"
          "\"by_step\":[{\"last_step\":1,\"coverage\":0.5},{\"last_step\":3,\"coverage\":0.125}]},"
          "\"rows\":[{\"name\":\"model\",\"MAE\":15.8,\"skill\":0.674}]}");
