@@ -19,8 +19,8 @@ enum rng_stream {
     RNG_GUESS,
     RNG_WIRE,
     RNG_PLACE,
-    RNG_UNKNOWN,
-    RNG_FOREST
+    RNG_FOREST,
+    RNG_UNKNOWN
 };
 
 /* Four 32-bit words for counter (index, stream, extra) under the key seed. */

@@ -51,13 +51,21 @@ static bool is_taken(const struct learner *l, enum opt_id id) {
     return is_common(id) || is_in(l->takes, id);
 }
 
+/* Config files, and that of a run, list every option. */
+static bool is_default(const struct options *o, enum opt_id id) {
+    const char *text = o->meta[id].text, *def = opt_info(id)->def;
+    f64 a, b;
+    if (strcmp(text, def) == 0) return true;
+    return str_to_f64(text, strlen(text), '.', &a) && str_to_f64(def, strlen(def), '.', &b) && a == b;
+}
+
 err learner_check(const struct options *o) {
     const struct learner *l;
     TRY(learner_of(o, &l));
     for (i32 i = 0; i < OPT_COUNT; i++) {
         char flag[64], fix[96];
         const enum opt_id id = (enum opt_id)i;
-        if (is_taken(l, id) || !opt_given(o, id)) continue;
+        if (is_taken(l, id) || !opt_given(o, id) || is_default(o, id)) continue;
         snprintf(flag, sizeof flag, "--%s", opt_info(id)->name);
         snprintf(fix, sizeof fix, "no %s", flag);
         return FAIL_AT(E106, flag, fix, "--task %s does not use %s", l->name, flag);
