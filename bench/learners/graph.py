@@ -4,7 +4,8 @@
     python3 bench/learners/graph.py build/release/cli/stretto [--nodes 1000000] [--edges 10000000] [--runs 3] [--threads 2]
 
 Needs numpy, scipy and networkx.  SciPy's side is the power iteration on a CSR matrix, as networkx.pagerank does it, without
-NetworkX's conversion; components include SciPy's making of the matrix, as stretto takes a list of edges.  Both end at the same L1 change.  Times are those of the iteration alone, without reading.reading is shown apart.  Runs alternate; medians.
+NetworkX's conversion; components include SciPy's making of the matrix, as stretto takes a list of edges.  Both end at the same L1
+change.  Times are those of the iteration alone; reading is shown apart.  Runs alternate; medians.
 """
 import argparse
 import csv
