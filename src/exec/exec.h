@@ -31,7 +31,9 @@ struct exec_job {
 /* E401 if the policy does not fit, E601 without memory, or the client's own error. */
 err exec_bind(const struct exec_job *job, struct exec **out);
 void exec_free(struct exec *x);                    /* NULL is fine */
-void exec_lend(struct exec *x, u32 buf, void *at); /* address of a lent buffer from the next step on */
+/* Address of a lent buffer from the next step on, for kernels.  Messages keep the one of exec_bind: a buffer that ranks send each
+ * other stays where it was lent. */
+void exec_lend(struct exec *x, u32 buf, void *at);
 
 /* Runs a step. number: of the step, for fault injection and the flight record. keep: the gradient is kept for the next step
  * to add to (messages with MESSAGE_KEEP are sent). */
