@@ -154,6 +154,18 @@ TEST(long_sentence_is_tagged) {
     drop(&x);
 }
 
+/* The last sentence is of the validation part, and longer than the net of the training. */
+TEST(long_sentence_is_validated) {
+    struct str text = {0};
+    for (i32 k = 0; k < 20; k++) sentence(&text, 1, k, 12, true);
+    for (i32 k = 0; k < 600; k++) str_addf(&text, "s%ded PAST\n", k % 7);
+    struct trained x = train(t_file("end.txt", str_text(&text)), (const char *[]){"epochs", "1", NULL});
+    const f64 share = model_in(&x)->valid_error;
+    assert_true(share >= 0 && share <= 1);
+    str_free(&text);
+    drop(&x);
+}
+
 TEST(file_that_does_not_fit_is_refused) {
     struct trained x = train(file("train.txt", 1, 40, true), (const char *[]){"epochs", "1", NULL});
     stretto_data *d;
@@ -173,4 +185,5 @@ TEST(file_that_does_not_fit_is_refused) {
 
 T_MAIN(cmocka_unit_test(rule_of_endings_and_neighbours_is_learnt), cmocka_unit_test(threads_and_ranks_train_the_same_weights),
        cmocka_unit_test(saved_model_tags_the_same), cmocka_unit_test(long_sentence_is_tagged),
+       cmocka_unit_test(long_sentence_is_validated),
        cmocka_unit_test(file_that_does_not_fit_is_refused))

@@ -37,7 +37,7 @@ err tag_batcher_new(const struct tagger *t, const struct token_set *s, const str
 
 void tag_batcher_free(struct tag_batcher *b) { arena_free(&b->arena); }
 
-static i32 length_of(const struct tag_batcher *b, i64 sentence) {
+i32 tag_batch_steps(const struct tag_batcher *b, i64 sentence) {
     return sentence < 0 ? 0 : (i32)lmin(b->T, b->s->first[sentence + 1] - b->s->first[sentence]);
 }
 
@@ -48,7 +48,7 @@ static i32 word_or_unknown(const struct tag_batcher *b, i32 id, i64 token, u32 e
 
 static void fill_row(struct tag_batcher *b, struct tag_slot *s, i32 r, u32 epoch) {
     const i64 sentence = s->sentence[r], first = sentence < 0 ? 0 : b->s->first[sentence];
-    const i32 n = length_of(b, sentence);
+    const i32 n = tag_batch_steps(b, sentence);
     for (i32 i = 0; i < b->net->nbuf; i++) {
         const struct buf *buf = &b->net->buf[i];
         i32 *to = (i32 *)(void *)s->input[i];
@@ -89,7 +89,7 @@ void tag_batch_train(void *batcher, i64 k, i32 slot) {
     const i64 most = end - first;
     for (i64 i = 0; i < most; i++) {
         row[i].sentence = b->from + rng_shuffle(b->seed, epoch, n, first + i);
-        row[i].length = length_of(b, row[i].sentence);
+        row[i].length = tag_batch_steps(b, row[i].sentence);
     }
     qsort(row, (size_t)most, sizeof *row, tag_longest_first);
     for (i32 r = 0; r < b->B; r++) {

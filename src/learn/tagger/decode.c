@@ -1,76 +1,61 @@
 /* decode.c - the best tags of each sentence: scores by the net, then Viterbi's algorithm (IEEE Trans. Inf. Theory, 1967) with the
  * transitions of the CRF.  Equal scores go to the tag with the lower number. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "learn/crf/kernel.h"
 #include "learn/tagger/tagger.h"
 #include "model/layer.h"
 
 enum { DECODE_ROWS = 64, DECODE_STEPS = 256 };
 
-/* Best paths of one sentence. */
+/* Best paths by the kernel of the learner crf (crf/kernel.h), for sentences of at most T tokens. */
 struct path {
+    const struct crf_kern *kern;
     const struct op *crf;
-    const f32 *theta;    /* of the crf */
-    i32 L;
-    f32 *best, *next;    /* [L] score of the best path that ends in each tag */
-    i32 *from;           /* [T][L] tag before */
+    const f32 *a, *start, *end; /* transitions [L][Lp], [L], [L] */
+    i32 L, Lp;
+    f32 *u, *v;                 /* [T][Lp] scores of a sentence, [2][Lp] */
+    i32 *from;                  /* [T][Lp] */
 };
 
-static f32 weight(const struct path *p, i32 tensor, i32 row, i32 col) {
-    return p->theta[p->crf->layer->place(p->crf, tensor, row, col)];
+static const f32 *tensor_at(const struct op *crf, const f32 *theta, i32 tensor) {
+    return theta + crf->theta0 + crf->layer->place(crf, tensor, 0, 0);
 }
 
-static void advance(struct path *p, i32 t, const f32 *score) {
-    for (i32 y = 0; y < p->L; y++) {
-        i32 from = 0;
-        f32 most = p->best[0] + weight(p, 0, 0, y);
-        for (i32 x = 1; x < p->L; x++) {
-            const f32 v = p->best[x] + weight(p, 0, x, y);
-            if (v > most) most = v, from = x;
-        }
-        p->next[y] = most + score[y];
-        p->from[(i64)t * p->L + y] = from;
-    }
-    memcpy(p->best, p->next, (size_t)p->L * sizeof *p->best);
-}
-
-/* score: of step t at score + t * step.  tag: [n] out. */
-static void viterbi(struct path *p, i32 n, const f32 *score, i64 step, i32 *tag) {
-    i32 y = 0;
-    for (i32 k = 0; k < p->L; k++) p->best[k] = score[k] + weight(p, 1, k, 0);
-    for (i32 t = 1; t < n; t++) advance(p, t, score + t * step);
-    for (i32 k = 0; k < p->L; k++) p->best[k] += weight(p, 2, k, 0);
-    for (i32 k = 1; k < p->L; k++)
-        if (p->best[k] > p->best[y]) y = k;
-    for (i32 t = n - 1; t >= 0; t--) {
-        tag[t] = y;
-        y = t > 0 ? p->from[(i64)t * p->L + y] : y;
-    }
-}
-
-static err path_new(struct arena *a, const struct net *net, const f32 *theta, struct path *out) {
-    const struct op *crf = &net->op[net->nop - 1];
-    *out = (struct path){.crf = crf, .theta = theta + crf->theta0, .L = crf->I};
-    ARENA_NEW(a, out->best, crf->I);
-    ARENA_NEW(a, out->next, crf->I);
-    ARENA_NEW(a, out->from, (i64)crf->T * crf->I);
+static err path_new(struct arena *a, const struct engine *e, enum kern_arch arch, struct path *out) {
+    const struct op *crf = &e->net->op[e->net->nop - 1];
+    const f32 *theta = e->store.theta;
+    *out = (struct path){.kern = crf_kern_for((i32)arch), .crf = crf, .L = crf->I, .Lp = round_up(crf->I, LANES)};
+    out->a = tensor_at(crf, theta, 0);
+    out->start = tensor_at(crf, theta, 1);
+    out->end = tensor_at(crf, theta, 2);
+    ARENA_NEW(a, out->u, (i64)crf->T * out->Lp);
+    ARENA_NEW(a, out->v, 2 * (i64)out->Lp);
+    ARENA_NEW(a, out->from, (i64)crf->T * out->Lp);
     return 0;
 }
 
-static err decode_batch(struct tag_batcher *b, struct engine *e, struct path *p, const i64 *sentence, i32 n, i32 *out) {
+/* score: of step t at score + t * step.  tag: [n] out. */
+static void best_path(const struct path *p, i32 n, const f32 *score, i64 step, i32 *tag) {
+    for (i32 t = 0; t < n; t++) memcpy(p->u + (i64)t * p->Lp, score + t * step, sizeof *p->u * (size_t)p->Lp);
+    for (i32 y = 0; y < p->L; y++) {
+        p->u[y] += p->start[y];
+        p->u[(i64)(n - 1) * p->Lp + y] += p->end[y];
+    }
+    p->kern->decode(p->u, p->a, p->L, p->Lp, n, p->from, p->v, tag);
+}
+
+static err decode_batch(struct tag_batcher *b, struct engine *e, const struct path *p, const i64 *sentence, i32 n, i32 *out) {
     struct exec_result r;
     tag_batch_rows(b, 0, sentence, n);
     TRY(step_run(e->forward, &(struct step_args){.input = b->slot[0].input, .loss_scale = 0}, &r));
     const f32 *u = step_buf(e->forward, p->crf->spec.in[0]);
     TRY(step_failed(e->forward));
-    const i64 Lp = round_up(p->L, LANES);
     for (i32 k = 0; k < n; k++) {
-        const i64 first = b->s->first[sentence[k]];
-        const i32 length = (i32)(b->s->first[sentence[k] + 1] - first);
-        if (length > 0) viterbi(p, length, u + k * Lp, b->B * Lp, out + first);
+        const i32 length = tag_batch_steps(b, sentence[k]);
+        if (length > 0) best_path(p, length, u + (i64)k * p->Lp, (i64)b->B * p->Lp, out + b->s->first[sentence[k]]);
     }
     return 0;
 }
@@ -86,10 +71,11 @@ static err by_length(struct arena *a, const struct token_set *s, i64 from, i64 t
 }
 
 /* n sentences in this order, with a bound net. */
-static err decode_rows(struct arena *a, struct tag_batcher *b, struct engine *e, const struct tag_ranked *row, i64 n, i32 *out) {
+static err decode_rows(struct arena *a, struct tag_batcher *b, struct engine *e, enum kern_arch arch,
+                       const struct tag_ranked *row, i64 n, i32 *out) {
     struct path p;
     i64 *sentence;
-    TRY(path_new(a, b->net, e->store.theta, &p));
+    TRY(path_new(a, e, arch, &p));
     ARENA_NEW(a, sentence, b->B);
     for (i64 i = 0; i < n; i += b->B) {
         const i32 here = (i32)lmin(b->B, n - i);
@@ -99,11 +85,11 @@ static err decode_rows(struct arena *a, struct tag_batcher *b, struct engine *e,
     return 0;
 }
 
-err tagger_decode_with(struct tag_batcher *b, struct engine *e, i64 from, i64 to, i32 *out) {
+err tagger_decode_with(struct tag_batcher *b, struct engine *e, enum kern_arch arch, i64 from, i64 to, i32 *out) {
     struct arena a = {0};
     struct tag_ranked *row;
     err got = by_length(&a, b->s, from, to, &row);
-    if (got >= 0) got = decode_rows(&a, b, e, row, to - from, out);
+    if (got >= 0) got = decode_rows(&a, b, e, arch, row, to - from, out);
     arena_free(&a);
     return got;
 }
@@ -124,7 +110,7 @@ static err decode_group(const struct tagger *t, const struct token_set *s, const
     if (got >= 0) got = engine_new(net, &whole, B, B, NULL, &e);
     b.ids = ids;
     if (got >= 0) memcpy(e.store.theta, t->theta, sizeof *t->theta * (size_t)net->ntheta);
-    if (got >= 0) got = decode_rows(&a, &b, &e, row, n, out);
+    if (got >= 0) got = decode_rows(&a, &b, &e, use->kern->arch, row, n, out);
     engine_free(&e);
     tag_batcher_free(&b);
     arena_free(&a);

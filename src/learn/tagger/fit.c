@@ -84,13 +84,14 @@ static void fill(void *self, i64 k, i32 slot) { tag_batch_train(&((struct tag_fi
 static err validate(void *self, f64 *loss) {
     struct tag_fit *f = self;
     const struct split *p = &f->split;
-    const i64 from = f->s->first[p->train], to = f->s->first[p->validation];
-    i64 wrong = 0;
-    *loss = (f64)NAN;
-    if (to <= from) return 0;
-    TRY(tagger_decode_with(&f->valid, &f->engine, p->train, p->validation, f->best));
-    for (i64 k = from; k < to; k++) wrong += f->best[k] != f->tag[k];
-    *loss = (f64)wrong / (f64)(to - from);
+    i64 wrong = 0, tokens = 0;
+    TRY(tagger_decode_with(&f->valid, &f->engine, f->job->use.kern->arch, p->train, p->validation, f->best));
+    for (i64 k = p->train; k < p->validation; k++) {
+        const i64 first = f->s->first[k], end = first + tag_batch_steps(&f->valid, k);
+        for (i64 i = first; i < end; i++) wrong += f->best[i] != f->tag[i];
+        tokens += end - first;
+    }
+    *loss = (f64)wrong / (f64)tokens;
     return 0;
 }
 

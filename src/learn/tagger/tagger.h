@@ -79,6 +79,7 @@ int tag_longest_first(const void *a, const void *b); /* of struct tag_ranked, fo
 err tag_batcher_new(const struct tagger *t, const struct token_set *s, const struct net *net, i32 B, i32 nslot,
                     struct tag_batcher *out);
 void tag_batcher_free(struct tag_batcher *b);
+i32 tag_batch_steps(const struct tag_batcher *b, i64 sentence); /* tokens of a sentence that the net reads; -1 = no sentence */
 /* Batch k of the training sentences: each epoch has every sentence once, in a new order, those of similar length together. */
 void tag_batch_train(void *batcher, i64 k, i32 slot);
 /* Rows: the given sentences [n <= B], longest first; others are empty. */
@@ -86,8 +87,9 @@ void tag_batch_rows(struct tag_batcher *b, i32 slot, const i64 *sentence, i32 n)
 
 /* decode.c: tags of the sentences [from, to) of a file: *out [ntoken] numbers of t->tags, on the heap; tokens outside are -1. */
 err tagger_decode(const struct tagger *t, const struct token_set *s, i64 from, i64 to, const struct resources *use, i32 **out);
-/* With the engine of a training: its weights, the ids of the file, the forward step of batch b.B rows. */
-err tagger_decode_with(struct tag_batcher *b, struct engine *e, i64 from, i64 to, i32 *out);
+/* With the engine of a training: its weights, the ids of the file, the forward step of batch b.B rows.  Of longer sentences the
+ * first tag_batch_steps tokens. */
+err tagger_decode_with(struct tag_batcher *b, struct engine *e, enum kern_arch arch, i64 from, i64 to, i32 *out);
 
 err tagger_fit(const struct learn_job *job, struct model **out);
 err tagger_save(const struct model *m, struct tens_list *tensors, struct str *json);
