@@ -56,23 +56,13 @@ static void forward(void *self, const struct event *e) {
 
 /* ------------------------------------------------------------------ the table ----------------------------------------------- */
 
-static void add_name(struct str *out, const char *name) {
-    if (!strchr(name, '"')) {
-        str_add(out, name);
-        return;
-    }
-    str_add(out, "\"");
-    for (const char *p = name; *p; p++) str_addn(out, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
-    str_add(out, "\"");
-}
-
 static err table(const struct graph_run *r, struct str *out) {
     const struct edge_set *s = edge_set_of(r->data);
     const struct graph_result *g = graph_result_of(r->m);
     char room[32];
     str_addf(out, "node,%s\n", r->method->column);
     for (i32 i = 0; i < g->n; i++) {
-        add_name(out, edge_set_name(s, (u32)i, room));
+        str_add_csv(out, edge_set_name(s, (u32)i, room));
         if (g->score) str_print(room, sizeof room, ",%.*g\n", DIGITS, g->score[i]);
         else str_print(room, sizeof room, ",%u\n", g->group[i]);
         str_add(out, room);

@@ -110,17 +110,6 @@ stretto_err stretto_predict(stretto_model *self, stretto_data *data, double *mea
 
 /* ------------------------------------------------------------------ into CSV ------------------------------------------------ */
 
-/* A CSV field: quoted when it must be. */
-static void add_text(struct str *out, const char *text) {
-    if (!strpbrk(text, ",\"\n\r")) {
-        str_add(out, text);
-        return;
-    }
-    str_add(out, "\"");
-    for (const char *p = text; *p; p++) str_addf(out, *p == '"' ? "\"\"" : "%c", *p);
-    str_add(out, "\"");
-}
-
 static void add_number(struct str *out, const struct prediction_cell *c) {
     char text[32];
     if (isnan(c->number)) return;
@@ -133,7 +122,7 @@ static err csv_head(void *self, i32 ncol, const struct prediction_column *column
     struct str *out = self;
     for (i32 i = 0; i < ncol; i++) {
         if (i) str_add(out, ",");
-        add_text(out, column[i].name);
+        str_add_csv(out, column[i].name);
     }
     str_add(out, "\n");
     return 0;
@@ -143,7 +132,7 @@ static err csv_row(void *self, i32 ncol, const struct prediction_cell *cell) {
     struct str *out = self;
     for (i32 i = 0; i < ncol; i++) {
         if (i) str_add(out, ",");
-        if (cell[i].text) add_text(out, cell[i].text);
+        if (cell[i].text) str_add_csv(out, cell[i].text);
         else add_number(out, &cell[i]);
     }
     str_add(out, "\n");

@@ -75,6 +75,16 @@ void str_addf(struct str *b, const char *fmt, ...) {
     va_end(ap);
 }
 
+void str_add_csv(struct str *b, const char *text) {
+    if (!strpbrk(text, ",\"\n\r")) {
+        str_add(b, text);
+        return;
+    }
+    str_add(b, "\"");
+    for (const char *p = text; *p; p++) str_addn(b, *p == '"' ? "\"\"" : p, *p == '"' ? 2 : 1);
+    str_add(b, "\"");
+}
+
 void str_add_lines(struct str *b, const char *front, const char *text) {
     while (*text) {
         const size_t n = strcspn(text, "\n");

@@ -18,6 +18,7 @@ struct str {
 void str_add(struct str *b, const char *text);
 void str_addn(struct str *b, const char *text, size_t n);
 void str_addf(struct str *b, const char *fmt, ...) PRINTF_LIKE(2, 3); /* independent of the locale */
+void str_add_csv(struct str *b, const char *text); /* a field of a CSV file: quoted where it must be */
 void str_add_lines(struct str *b, const char *front, const char *text); /* every line of text with `front` before it */
 void str_free(struct str *b);
 err str_ok(const struct str *b);          /* 0 or E601 */
