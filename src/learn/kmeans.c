@@ -17,8 +17,7 @@ static err resolve(struct learn_job *job) {
     const struct table_set *s = table_set_of(job->data);
     struct options *o = job->o;
     TRY(table_set_need_numbers(s, "k-means needs numbers"));
-    for (i32 i = 0; i < s->ninput; i++)
-        if (table_input(s, i)->missing) TRY(table_set_need_all(s, "a file without missing cells"));
+    TRY(table_set_need_all(s, "a file without missing cells"));
     if (s->t->nrow > INT32_MAX / 2)
         return FAIL_AT(E601, s->t->path, "fewer rows", "%lld rows are too many for k-means", (long long)s->t->nrow);
     if (job->split.test > 0) return 0;

@@ -137,9 +137,9 @@ static i64 first_missing(const struct column *c, i64 nrow) {
 }
 
 err table_set_need_all(const struct table_set *s, const char *fix) {
-    for (i32 i = -1; i < s->ninput; i++) {
-        const struct column *c = i < 0 ? table_target(s) : table_input(s, i);
-        const i64 row = c && c->missing ? first_missing(c, s->t->nrow) : -1;
+    for (i32 i = 0; i < s->ninput; i++) {
+        const struct column *c = table_input(s, i);
+        const i64 row = c->missing ? first_missing(c, s->t->nrow) : -1;
         char where[256];
         if (row < 0) continue;
         table_where(s->t, row, c, where);

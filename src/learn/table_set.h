@@ -33,7 +33,7 @@ err table_set_read(const struct options *o, const char *path, const char *target
 err table_set_inputs(struct table_set *s, i32 n, const char *const *name, const bool *words);
 /* E204 with line, column, value and remedies: the first input of words, for learners that need numbers. */
 err table_set_need_numbers(const struct table_set *s, const char *why);
-/* The first missing cell of the inputs, or of the target: E207 with its place, the number of them, and `fix`. */
+/* The first missing cell of the inputs: E207 with its place, the number of them in its column, and `fix`. */
 err table_set_need_all(const struct table_set *s, const char *fix);
 
 #endif

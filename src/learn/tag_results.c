@@ -13,24 +13,23 @@
 
 static const struct token_column *rule_column(const struct token_set *s) { return token_input(s, s->ninput - 1); }
 
-static err rule_words(const struct token_set *s, i64 ntoken, struct tag_rule *r) {
-    i32 code;
-    for (i64 t = 0; t < ntoken; t++) {
-        const char *word = token_word(rule_column(s), t);
-        TRY(vocab_code(&r->word, word, (i64)strlen(word), &code));
-    }
+/* Words are numbered in order of first appearance, so those of the first tokens are the first words of the column. */
+static err rule_words(const struct token_column *c, i64 ntoken, struct tag_rule *r) {
+    i32 n = 0, code;
+    for (i64 t = 0; t < ntoken; t++) n = imax(n, c->code[t] + 1);
+    for (i32 i = 0; i < n; i++) TRY(vocab_code(&r->word, vocab_word(&c->word, i), (i64)strlen(vocab_word(&c->word, i)), &code));
     return 0;
 }
 
 err tag_rule_learn(const struct token_set *s, i64 ntoken, const i32 *gold, i32 L, struct tag_rule *r) {
+    const struct token_column *c = rule_column(s);
     i32 *count;
-    TRY(rule_words(s, ntoken, r));
+    TRY(rule_words(c, ntoken, r));
     const i64 n = r->word.n;
     NEW(r->label, n + 1);
     NEW(count, (n + 1) * L);
     for (i64 t = 0; t < ntoken; t++) {
-        const char *word = token_word(rule_column(s), t);
-        count[(i64)vocab_find(&r->word, word, (i64)strlen(word)) * L + gold[t]]++;
+        count[(i64)c->code[t] * L + gold[t]]++;
         count[n * L + gold[t]]++;
     }
     for (i64 i = 0; i <= n; i++)

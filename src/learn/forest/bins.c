@@ -98,7 +98,7 @@ static i32 number_cuts(struct making *m, const struct column *c, i32 worker, f64
     return cuts_of(v, n, cut);
 }
 
-/* Whether an input has one value alone is told by ncut: 0 cuts and no missing cell. */
+/* Bins the inputs.  An input without cuts and without missing cells has a single value. */
 static void make_input(void *self, i32 worker) {
     struct making *m = self;
     for (i32 i; (i = atomic_fetch_add(&m->next, 1)) < m->s->ninput;) {

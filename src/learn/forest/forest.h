@@ -5,6 +5,8 @@
 #ifndef STRETTO_LEARN_FOREST_FOREST_H
 #define STRETTO_LEARN_FOREST_FOREST_H
 
+#include <math.h>
+
 #include "learn/forest/tree.h"
 #include "learn/map_run.h"
 
@@ -21,6 +23,17 @@ struct forest_score {
     f64 naive, naive_absolute;       /* the same for the majority class, or the mean, of the training */
     f64 sum, square;                 /* numbers: of the target and of its square */
 };
+/* A prediction of a number, beside the mean of the training. */
+static inline void forest_add_number(struct forest_score *s, f64 said, f64 y, f64 common) {
+    const f64 d = said - y, naive = common - y;
+    s->rows++;
+    s->error += d * d;
+    s->absolute += fabs(d);
+    s->naive += naive * naive;
+    s->naive_absolute += fabs(naive);
+    s->sum += y;
+    s->square += y * y;
+}
 enum { SCORE_SUMS = sizeof(struct forest_score) / sizeof(f64) };
 
 struct forest {

@@ -128,21 +128,15 @@ static void score_row(const struct outofbag *o, const f64 *vote, f64 seen, i64 r
     struct forest_score *s = (struct forest_score *)part;
     const i32 C = o->d->nclass;
     if (!(seen > 0)) return;
-    s->rows++;
     if (C > 0) {
+        s->rows++;
         const i32 truth = (i32)o->d->target->value[row], said = vote_argmax(vote, C);
         s->error += said != truth;
         s->naive += truth != (i32)o->f->common;
         part[o->at.confusion + (i64)truth * C + said]++;
         return;
     }
-    const f64 y = number_of(o, row), d = *vote / seen - y, naive = o->f->common - y;
-    s->error += d * d;
-    s->absolute += fabs(d);
-    s->naive += naive * naive;
-    s->naive_absolute += fabs(naive);
-    s->sum += y;
-    s->square += y * y;
+    forest_add_number(s, *vote / seen, number_of(o, row), o->f->common);
 }
 
 static void map_tile(const struct outofbag *o, struct vote_tile *t, i64 from, i32 n, f64 *part) {

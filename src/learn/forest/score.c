@@ -59,17 +59,6 @@ static void add_class(const struct forest *f, const f64 *vote, u32 truth, struct
     if (truth < (u32)f->nclass) confusion[(i64)truth * f->nclass + said]++;
 }
 
-static void add_number(const struct forest *f, f64 said, f64 y, struct forest_score *s) {
-    const f64 d = said - y, naive = f->common - y;
-    s->rows++;
-    s->error += d * d;
-    s->absolute += fabs(d);
-    s->naive += naive * naive;
-    s->naive_absolute += fabs(naive);
-    s->sum += y;
-    s->square += y * y;
-}
-
 static err sum_rows(const struct forest *f, const struct table_set *t, i64 from, i64 to, struct pool *pool, struct arena *a,
                     struct forest_score *s, i64 *confusion) {
     const struct column *c = table_target(t);
@@ -83,7 +72,7 @@ static err sum_rows(const struct forest *f, const struct table_set *t, i64 from,
         const i64 n = lmin(CHUNK_ROWS, to - at);
         e = forest_predict(f, t, at, at + n, pool, vote);
         for (i64 i = 0; e >= 0 && i < n; i++) {
-            if (f->nclass == 0 && !isnan(c->number[at + i])) add_number(f, vote[i], c->number[at + i], s);
+            if (f->nclass == 0 && !isnan(c->number[at + i])) forest_add_number(s, vote[i], c->number[at + i], f->common);
             if (f->nclass > 0 && c->code[at + i] >= 0) add_class(f, vote + i * C, class[c->code[at + i]], s, confusion);
         }
     }

@@ -19,7 +19,7 @@ enum { BLOCK = 48 }; /* points whose groups are opened together: a multiple of t
 
 struct assign_work {
     i32 stride;
-    i32 todo[BLOCK];           /* points with open groups, relative to the block */
+    i32 active[BLOCK];         /* points with open groups, relative to the block */
     i32 nopen[BLOCK];          /* of each of them */
     i32 *open, *slot;          /* [BLOCK][stride] the groups, and the point's place in the group's products */
     i32 *count;                /* [groups] points that opened the group */
@@ -218,7 +218,7 @@ static i32 open_block(const struct centers *c, const struct points *p, struct tr
             slot[j] = w->count[open[j]]++;
             w->row[(i64)open[j] * BLOCK + slot[j]] = p->f + i * c->d;
         }
-        w->todo[n] = (i32)(i - from);
+        w->active[n] = (i32)(i - from);
         w->nopen[n++] = opened;
     }
     return n;
@@ -234,6 +234,6 @@ void assign_rows(const struct centers *c, const struct points *p, struct track *
                              w->value + (i64)g * BLOCK * LANES, w->least + (i64)g * BLOCK);
             count->distances += (i64)w->count[g] * imin(LANES, c->k - g * LANES);
         }
-        for (i32 k = 0; k < n; k++) settle(c, p, t, from + w->todo[k], w, k, count);
+        for (i32 k = 0; k < n; k++) settle(c, p, t, from + w->active[k], w, k, count);
     }
 }

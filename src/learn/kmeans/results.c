@@ -80,9 +80,7 @@ err kmeans_take(const struct model *m, struct dataset *d, const struct events *t
     const err e = table_set_inputs(s, f->d, f->scale.name, words);
     mem_free(words);
     TRY(e);
-    for (i32 i = 0; i < s->ninput; i++)
-        if (table_input(s, i)->missing) return table_set_need_all(s, "a file without missing cells");
-    return 0;
+    return table_set_need_all(s, "a file without missing cells");
 }
 
 err kmeans_open(const struct model *m, const struct options *o, const char *path, const struct events *to, struct dataset **out) {
