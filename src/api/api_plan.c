@@ -364,6 +364,7 @@ static err put_wisdom(const struct machine *m, struct str *text, struct js *o) {
 stretto_err stretto_machine_info(int json, char **out) {
     struct machine *m;
     struct str text = {0};
+    TRY(kern_init()); /* a STRETTO_ISA that this host cannot satisfy */
     NEW(m, 1);
     err e = machine_host(0, m);
     if (e >= 0 && !json) {
