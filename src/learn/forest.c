@@ -273,7 +273,8 @@ static err train(struct fitting *t) {
     settle_mtry(t);
     TRY(forest_room(f));
     if (f->spec.permutation) ARENA_NEW(&f->arena, f->permuted, f->bins.n);
-    TRY(forest_grow(t->job, &t->d, f));
+    const err e = forest_grow(t->job, &t->d, f);
+    if (e != 0) return e;
     TRY(forest_out_of_bag(t->job, &t->d, f));
     f->model.seconds = clock_now() - begin;
     f->model.train_records = t->d.rows;
@@ -288,7 +289,7 @@ static err fit(const struct learn_job *job, struct model **out) {
     t.f->spec = *(const struct forest_spec *)job->spec;
     const err e = train(&t);
     arena_free(&t.arena);
-    if (e < 0) model_free(&t.f->model);
+    if (e != 0) model_free(&t.f->model);
     else *out = &t.f->model;
     return e;
 }
@@ -325,7 +326,8 @@ static const struct model_ops ops = {.open = open_file, .take = take, .predict =
                                      .load = forest_load, .free = forest_free};
 
 static const enum opt_id takes[] = {OPT_trees, OPT_depth, OPT_min_leaf, OPT_mtry, OPT_reduce, OPT_criterion, OPT_class_weights,
-                                    OPT_voting, OPT_importance, OPT_seed, OPT_time_limit, OPT_COUNT};
+                                    OPT_voting, OPT_importance, OPT_seed, OPT_time_limit, OPT_checkpoint_every,
+                                    OPT_COUNT};
 
 const struct learner learner_forest = {.name = "forest", .help = "random forest: classes or numbers from a table",
                                        .data = &data_table, .ops = &ops, .spec_bytes = sizeof(struct forest_spec),

@@ -94,7 +94,8 @@ static const struct model_ops ops = {
 };
 
 static const enum opt_id takes[] = {OPT_states,   OPT_smoothing, OPT_iterations, OPT_tolerance,
-                                    OPT_restarts, OPT_seed,      OPT_time_limit, OPT_COUNT};
+                                    OPT_restarts, OPT_seed,      OPT_time_limit, OPT_checkpoint_every,
+                                    OPT_COUNT};
 
 extern const struct learner learner_hmm;
 const struct learner learner_hmm = {

@@ -137,6 +137,8 @@ err learner_fit(const struct learner *learner, const struct learn_job *job, stru
     *out = NULL;
     const err e = learner->fit(job, out);
     if (*out) (*out)->learner = learner;
+    if (e != 0) model_free(*out);
+    if (e != 0) *out = NULL;
     return e;
 }
 

@@ -67,7 +67,7 @@ static const enum opt_id takes[] = {OPT_preset, OPT_cell, OPT_layers, OPT_hidden
                                     OPT_time_limit, OPT_batch, OPT_optim, OPT_lr, OPT_schedule, OPT_warmup, OPT_momentum,
                                     OPT_weight_decay, OPT_clip, OPT_dropout, OPT_validate_every, OPT_patience, OPT_seed,
                                     OPT_refit_all, OPT_parallel, OPT_device, OPT_grains,
-                                    OPT_deterministic, OPT_COUNT};
+                                    OPT_deterministic, OPT_checkpoint_every, OPT_COUNT};
 
 static const struct model_ops ops = {.open = open_file, .predict = predict, .score = score, .describe = describe,
                                      .report = report,

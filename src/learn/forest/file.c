@@ -103,21 +103,6 @@ static err take_tensor(const struct st_file *file, const char *name, enum dtype 
     return 0;
 }
 
-/* Every row must reach a leaf: children lie behind their parent. */
-static bool is_tree(const struct forest *f, const struct tree *t) {
-    for (i32 i = 0; i < t->n; i++) {
-        const struct tree_node v = t->node[i];
-        if (v.split != NODE_LEAF) {
-            if (node_input(v) >= (u32)f->bins.n || v.next <= (u32)i + 1 || v.next >= (u32)t->n) return false;
-            if ((v.split & 0x1ff) == 0x100) return false;
-        } else if (f->nclass > 0) {
-            const bool shares = v.next & LEAF_SHARES;
-            if ((v.next & ~LEAF_SHARES) >= (u32)(shares ? t->nleaf : f->nclass)) return false;
-        }
-    }
-    return true;
-}
-
 static err take_tree(const struct st_file *file, const char *path, struct forest *f, i32 k) {
     struct tree *t = &f->tree[k];
     char name[48];
@@ -136,7 +121,7 @@ static err take_tree(const struct st_file *file, const char *path, struct forest
         NEW(t->leaf, (i64)t->nleaf * imax(1, f->nclass));
         TRY(take_tensor(file, name, DTYPE_F32, t->nleaf, f->nclass, t->leaf));
     }
-    return is_tree(f, t) ? 0 : no_forest(path, "the nodes of a tree are damaged");
+    return tree_is_sound(t, f->bins.n, f->nclass) ? 0 : no_forest(path, "the nodes of a tree are damaged");
 }
 
 static err take_arrays(const struct st_file *file, struct forest *f) {

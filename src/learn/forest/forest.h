@@ -65,6 +65,13 @@ err forest_classes(const struct forest *f, const struct column *c, u32 **class);
 err forest_room(struct forest *f);
 struct forest_spec forest_spec_of(const struct options *o);
 
+/* state.c: the trees so far as a checkpoint; on all ranks, the trees of the checkpoint that a resumed run begins with.
+ * stage: [FOREST_STAGES] of the trees so far. */
+struct snapshot;
+struct snapshots;
+err forest_list_state(const struct forest *f, const struct forest_stage *stage, struct snapshot *to);
+err forest_take_state(const struct snapshots *s, struct forest *f, struct forest_stage *stage);
+
 /* stages.c: grows spec.trees trees, fewer on a stop (f->ntree, f->model.stopped). */
 err forest_grow(const struct learn_job *job, const struct tree_data *d, struct forest *f);
 

@@ -234,3 +234,17 @@ void tree_free(struct tree *t) {
     mem_free(t->leaf);
     *t = (struct tree){0};
 }
+
+bool tree_is_sound(const struct tree *t, i32 ninput, i32 nclass) {
+    for (i32 i = 0; i < t->n; i++) {
+        const struct tree_node v = t->node[i];
+        if (v.split != NODE_LEAF) {
+            if (node_input(v) >= (u32)ninput || v.next <= (u32)i + 1 || v.next >= (u32)t->n) return false;
+            if ((v.split & 0x1ff) == 0x100) return false;
+        } else if (nclass > 0) {
+            const bool shares = v.next & LEAF_SHARES;
+            if ((v.next & ~LEAF_SHARES) >= (u32)(shares ? t->nleaf : nclass)) return false;
+        }
+    }
+    return true;
+}

@@ -48,6 +48,8 @@ struct tree {
     i32 n, nleaf;
 };
 void tree_free(struct tree *t);
+/* Every row reaches a leaf: children lie behind their parent. */
+bool tree_is_sound(const struct tree *t, i32 ninput, i32 nclass);
 
 /* What trees grow on. */
 struct tree_data {

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "learn/forest/stages.h"
+#include "learn/snapshots.h"
 
 #define WAVE_SECONDS 0.5
 enum { WAVE_BYTES = 256 << 20, WAVE_TREES = 4096 };
@@ -12,6 +13,8 @@ struct waves {
     const struct tree_data *d;
     struct forest *f;
     struct stages stages;
+    struct snapshots shots;
+    struct forest_stage total[FOREST_STAGES]; /* of all ranks, of the waves that are done */
     f64 *importance; /* [trees of a wave][ninput] */
     i32 most;        /* trees of a wave */
     f64 rate;        /* trees per second of the last wave, 0 = not known */
@@ -53,6 +56,24 @@ static err share_wave(struct waves *w, i32 from, i32 to) {
     return 0;
 }
 
+/* Adds the counts of tasks of all ranks in this wave to the total. */
+static err sum_stages(struct waves *w) {
+    struct comm *c = w->job->use.comm;
+    struct forest_stage *all;
+    const i32 size = comm_size(c);
+    NEW(all, (i64)size * FOREST_STAGES);
+    const err e = comm_allgather(c, "stages", w->f->stage, sizeof w->f->stage, all);
+    for (i32 k = 0; k < size * FOREST_STAGES; k++) {
+        struct forest_stage *to = &w->total[k % FOREST_STAGES];
+        to->gain += all[k].gain;
+        to->split += all[k].split;
+        to->subtree += all[k].subtree;
+    }
+    mem_free(all);
+    memset(w->f->stage, 0, sizeof w->f->stage);
+    return e;
+}
+
 static err grow_wave(struct waves *w, i32 from, i32 to) {
     const i32 rank = comm_rank(w->job->use.comm), size = comm_size(w->job->use.comm);
     const i32 mine = share(from, to, rank, size);
@@ -63,47 +84,32 @@ static err grow_wave(struct waves *w, i32 from, i32 to) {
     for (i32 t = from; t < to; t++)
         for (i32 i = 0; i < w->d->ninput; i++) w->f->importance[i] += w->importance[(i64)(t - from) * w->d->ninput + i];
     w->rate = (to - from) / dmax(1e-6, clock_now() - begin);
-    return 0;
+    w->f->ntree = to;
+    return sum_stages(w);
+}
+
+static err list_state(void *self, struct snapshot *to) {
+    const struct waves *w = self;
+    return forest_list_state(w->f, w->total, to);
 }
 
 static err grow_waves(struct waves *w) {
-    const struct resources *use = &w->job->use;
-    const f64 limit = w->job->o->time_limit, deadline = limit > 0 ? clock_now() + limit : 0;
-    struct workload work = workload_start("growing trees", use->events, NULL);
-    bool signal = false, late = false;
-    work.all = w->f->spec.trees;
-    err e = 0;
-    while (w->f->ntree < w->f->spec.trees && !signal && !late) {
+    struct workload work = workload_start("growing trees", w->job->use.events, NULL);
+    bool late = false;
+    err e = forest_take_state(&w->shots, w->f, w->total);
+    work.all = w->f->spec.trees - w->f->ntree;
+    while (e == 0 && w->f->ntree < w->f->spec.trees && !late) {
+        const i32 from = w->f->ntree;
         i32 to = 0;
-        TRY_OUT(wave_end(w, w->f->ntree, &to));
-        TRY_OUT(grow_wave(w, w->f->ntree, to));
-        TRY_OUT(workload_advance(&work, to - w->f->ntree));
-        w->f->ntree = to;
-        TRY_OUT(map_run_stopped(use, deadline, &signal, &late));
+        TRY_OUT(wave_end(w, from, &to));
+        TRY_OUT(grow_wave(w, from, to));
+        TRY_OUT(workload_advance(&work, to - from));
+        e = snapshots_turn(&w->shots, to, list_state, w, &late);
     }
+    memcpy(w->f->stage, w->total, sizeof w->total);
     w->f->model.stopped = w->f->ntree == w->f->spec.trees ? STOP_STEPS : STOP_TIME;
-    if (signal) e = FAIL(E806, "stopped by a signal after %d of %d trees", w->f->ntree, w->f->spec.trees);
 out:
     workload_end(&work);
-    return e;
-}
-
-/* Counts of tasks of all ranks. */
-static err sum_stages(struct waves *w) {
-    struct comm *c = w->job->use.comm;
-    struct forest_stage *all;
-    const i32 size = comm_size(c);
-    if (size == 1) return 0;
-    NEW(all, (i64)size * FOREST_STAGES);
-    const err e = comm_allgather(c, "stages", w->f->stage, sizeof w->f->stage, all);
-    memset(w->f->stage, 0, sizeof w->f->stage);
-    for (i32 k = 0; k < size * FOREST_STAGES; k++) {
-        struct forest_stage *to = &w->f->stage[k % FOREST_STAGES];
-        to->gain += all[k].gain;
-        to->split += all[k].split;
-        to->subtree += all[k].subtree;
-    }
-    mem_free(all);
     return e;
 }
 
@@ -114,15 +120,16 @@ static err grow(struct waves *w) {
     w->most = imin(w->most, w->f->spec.trees);
     NEW(w->importance, (i64)w->most * w->d->ninput);
     TRY(stages_open(w->d, w->f, &w->job->use, &w->stages));
-    TRY(grow_waves(w));
-    TRY(sum_stages(w));
-    return map_run_keep(&w->stages.run, &w->f->model);
+    TRY(snapshots_open(w->job, &w->shots));
+    const err e = grow_waves(w);
+    return e != 0 ? e : map_run_keep(&w->stages.run, &w->f->model);
 }
 
 err forest_grow(const struct learn_job *job, const struct tree_data *d, struct forest *f) {
     struct waves w = {.job = job, .d = d, .f = f};
     f64 sum = 0;
     const err e = grow(&w);
+    snapshots_close(&w.shots);
     stages_close(&w.stages);
     mem_free(w.importance);
     for (i32 i = 0; i < d->ninput; i++) sum += f->importance[i];

@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "learn/hmm/hmm.h"
 #include "learn/map_run.h"
+#include "learn/snapshots.h"
 
 enum { PARTS = 32, PART_BYTES = 256 << 20 };
 
@@ -23,6 +24,7 @@ struct fitting {
     const struct learn_job *job;
     struct hmm_rows rows;
     const struct plan *plan;
+    struct climb *climb; /* of Baum-Welch */
     i64 part;     /* floats of a partial result: those of theta */
     f64 **room;   /* [ndevice] scratch of hmm_expect; NULL on devices of other ranks */
     f64 started;
@@ -153,17 +155,22 @@ static void guess(const struct fitting *f, i32 restart) {
 }
 
 struct climb {
-    i32 restart, n, room; /* iterations done, and at most */
+    struct snapshots shots;
+    struct map_run *run;
+    i64 restart, n;       /* iterations of the restart that are done */
+    i32 room;             /* iterations at most */
     f64 *curve;           /* [room] log-likelihood per token before each update */
-    err stopped;
+    f64 *best;            /* [hmm_floats] parameters of the best restart; its curve is h->curve */
+    i64 ncurve;           /* of h->curve; 0 = no restart has ended */
+    bool late;
 };
 
 static void report_iteration(const struct fitting *f, const struct climb *c) {
     const struct options *o = f->job->o;
-    const f64 seconds = clock_now() - f->started, done = (f64)c->restart * c->room + c->n;
+    const f64 seconds = clock_now() - f->started, done = (f64)c->restart * c->room + (f64)c->n;
     const f64 all = (f64)o->restarts * c->room;
     char text[96];
-    snprintf(text, sizeof text, "Baum-Welch %d: log-likelihood per token %.6f", c->n, c->curve[c->n - 1]);
+    snprintf(text, sizeof text, "Baum-Welch %lld: log-likelihood per token %.6f", (long long)c->n, c->curve[c->n - 1]);
     event_note(f->job->use.events, EVENT_DETAIL, "%s", text);
     event_emit(f->job->use.events, &(struct event){.kind = EVENT_WORK,
                                                    .text = "Baum-Welch",
@@ -173,53 +180,87 @@ static void report_iteration(const struct fitting *f, const struct climb *c) {
                                                    .left = seconds / done * (all - done)});
 }
 
-/* Iterates from a guess until the likelihood gains no more, a limit is reached or a signal arrives. */
-static err climb(struct fitting *f, struct map_run *run, struct climb *c) {
-    const struct options *o = f->job->o;
-    const f64 tokens = (f64)lmax(1, f->rows.first[f->rows.n]), deadline = o->time_limit > 0 ? f->started + o->time_limit : 0;
-    guess(f, c->restart);
-    for (c->n = 0; c->n < c->room;) {
-        bool signal, late;
-        TRY(map_run_stopped(&f->job->use, deadline, &signal, &late));
-        if (signal) return FAIL(E806, "stopped in iteration %d of Baum-Welch", c->n + 1);
-        if (late && c->n > 0) c->stopped = STOP_TIME;
-        if (c->stopped) return 0;
-        TRY(map_run_step(run, NULL));
+static err list_state(void *self, struct snapshot *to) {
+    const struct fitting *f = self;
+    const struct climb *c = f->climb;
+    const struct hmm *h = f->h;
+    snapshot_add(to, "restart", DTYPE_I64, &c->restart, 1);
+    snapshot_add(to, "iterations", DTYPE_I64, &c->n, 1);
+    snapshot_add(to, "best.iterations", DTYPE_I64, &c->ncurve, 1);
+    snapshot_add(to, "curve", DTYPE_F64, c->curve, c->room);
+    snapshot_add(to, "best.curve", DTYPE_F64, h->curve, c->room);
+    snapshot_add(to, "parameters", DTYPE_F64, h->theta, hmm_floats(h));
+    snapshot_add(to, "best.parameters", DTYPE_F64, c->best, hmm_floats(h));
+    return 0;
+}
+
+static err take_state(struct fitting *f) {
+    struct climb *c = f->climb;
+    struct snapshot state = {0};
+    if (!c->shots.resumes) return 0;
+    TRY(list_state(f, &state));
+    TRY(snapshots_take(&c->shots, &state));
+    const bool counts = c->n >= 0 && c->n <= c->room && c->ncurve >= 0 && c->ncurve <= c->room;
+    if (counts && c->restart >= 0 && c->restart < f->job->o->restarts) return 0;
+    return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", f->job->run_dir);
+}
+
+/* The likelihood gains no more, or this was the last iteration. */
+static bool has_settled(const struct climb *c, f64 tolerance) {
+    return c->n >= c->room || (c->n > 1 && c->curve[c->n - 1] - c->curve[c->n - 2] < tolerance);
+}
+
+/* Iterates from a guess, or from where a checkpoint was, to the end of the restart or of the time limit. */
+static err climb(struct fitting *f, struct climb *c) {
+    const f64 tokens = (f64)lmax(1, f->rows.first[f->rows.n]);
+    if (c->n == 0) guess(f, (i32)c->restart);
+    while (!has_settled(c, f->job->o->tolerance)) {
+        if (c->late && c->n > 0) return 0;
+        TRY(map_run_step(c->run, NULL));
         c->curve[c->n++] = f->h->sums[1] / tokens;
         report_iteration(f, c);
-        if (c->n > 1 && c->curve[c->n - 1] - c->curve[c->n - 2] < o->tolerance) return 0;
+        const err e = snapshots_turn(&c->shots, c->restart * (c->room + 1) + c->n, list_state, f, &c->late);
+        if (e != 0) return e;
     }
     return 0;
 }
 
-/* Keeps the best of all restarts in h->theta and h->curve. */
-static err climb_all(struct fitting *f, struct map_run *run, f64 *best, f64 *curve) {
+static void keep_better(struct fitting *f, struct climb *c) {
     struct hmm *h = f->h;
-    const struct options *o = f->job->o;
-    const size_t bytes = (size_t)hmm_floats(h) * sizeof *best;
-    struct climb c = {.room = (i32)o->iterations, .curve = curve};
-    for (c.restart = 0; c.restart < o->restarts && !c.stopped; c.restart++) {
-        TRY(climb(f, run, &c));
-        if (c.n == 0 || (h->ncurve > 0 && curve[c.n - 1] <= h->curve[h->ncurve - 1])) continue;
-        memcpy(best, h->theta, bytes);
-        memcpy(h->curve, curve, (size_t)c.n * sizeof *curve);
-        h->ncurve = c.n;
+    if (c->ncurve > 0 && c->curve[c->n - 1] <= h->curve[c->ncurve - 1]) return;
+    memcpy(c->best, h->theta, (size_t)hmm_floats(h) * sizeof *c->best);
+    memcpy(h->curve, c->curve, (size_t)c->n * sizeof *c->curve);
+    c->ncurve = c->n;
+}
+
+/* Keeps the best of all restarts in h->theta and h->curve. */
+static err climb_all(struct fitting *f, struct climb *c) {
+    struct hmm *h = f->h;
+    TRY(take_state(f));
+    for (; c->restart < f->job->o->restarts && !c->late; c->restart++, c->n = 0) {
+        const err e = climb(f, c);
+        if (e != 0) return e;
+        keep_better(f, c);
     }
-    memcpy(h->theta, best, bytes);
-    h->model.stopped = c.stopped ? c.stopped : STOP_STEPS;
+    memcpy(h->theta, c->best, (size_t)hmm_floats(h) * sizeof *c->best);
+    h->ncurve = (i32)c->ncurve;
+    h->model.stopped = c->late ? STOP_TIME : STOP_STEPS;
     event_note(f->job->use.events, EVENT_NOTE, "Baum-Welch: log-likelihood per token %.6f after %d iterations (%.6f at first)",
                h->curve[h->ncurve - 1], h->ncurve, h->curve[0]);
     return 0;
 }
 
 static err baum_welch(struct fitting *f, struct map_run *run) {
-    f64 *best = NULL, *curve = NULL;
-    NEW(f->h->curve, f->job->o->iterations);
-    err e = mem_new((void **)&best, hmm_floats(f->h), sizeof *best);
-    if (e >= 0) e = mem_new((void **)&curve, f->job->o->iterations, sizeof *curve);
-    if (e >= 0) e = climb_all(f, run, best, curve);
-    mem_free(best);
-    mem_free(curve);
+    struct climb c = {.run = run, .room = (i32)f->job->o->iterations};
+    f->climb = &c;
+    NEW(f->h->curve, c.room);
+    err e = mem_new((void **)&c.best, hmm_floats(f->h), sizeof *c.best);
+    if (e >= 0) e = mem_new((void **)&c.curve, c.room, sizeof *c.curve);
+    if (e >= 0) e = snapshots_open(f->job, &c.shots);
+    if (e >= 0) e = climb_all(f, &c);
+    snapshots_close(&c.shots);
+    mem_free(c.best);
+    mem_free(c.curve);
     return e;
 }
 
@@ -271,7 +312,7 @@ static err run_fit(struct fitting *f) {
     err e = open_run(f, &run);
     if (e >= 0) e = make_room(f);
     if (e >= 0) e = f->rows.label ? map_run_step(&run, NULL) : baum_welch(f, &run);
-    if (e >= 0) e = map_run_keep(&run, &f->h->model);
+    if (e == 0) e = map_run_keep(&run, &f->h->model);
     if (f->plan) free_room(f);
     map_run_close(&run);
     return e;
@@ -287,7 +328,7 @@ static err fit_rows(struct hmm *h, const struct learn_job *job, const struct tok
                         .started = clock_now()};
     const err e = run_fit(&f);
     hmm_tokens_free(&t);
-    TRY(e);
+    if (e != 0) return e;
     count_words(h, job->o->smoothing);
     smooth_all(h, job->o->smoothing);
     h->model.seconds = clock_now() - f.started;

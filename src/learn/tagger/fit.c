@@ -5,26 +5,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "exec/policy.h"
-#include "learn/tagger/tagger.h"
+#include "learn/tagger/fit.h"
 #include "model/layer.h"
 
 enum { STEPS_MOST = 200, SPANS_KEPT = 256, FORWARD_ROWS = 64 }; /* STEPS_MOST: longer sentences train on their first tokens */
 
 #define EMBEDDING_DEVIATION 0.25f
-
-struct tag_fit {
-    const struct learn_job *job;
-    struct split split;     /* the sentences of this fit */
-    i64 until;              /* a fit without validation: steps; 0 = validation says when to stop */
-    const struct token_set *s;
-    struct tagger *t;
-    i32 *ids, *tag, *best;  /* [nfeature][ntoken]; [ntoken] true and decoded tags */
-    u8 *rare;
-    struct engine engine;
-    struct tag_batcher train, valid;
-    struct train_state state;
-    i64 batches;            /* of an epoch */
-};
 
 /* Counts words of the training: those of one token count as rare. */
 static err find_rare(struct tag_fit *f) {
@@ -95,6 +81,17 @@ static err validate(void *self, f64 *loss) {
     return 0;
 }
 
+static void stepped(void *self, bool finite) {
+    (void)finite;
+    snapshots_advance(((struct tag_fit *)self)->shots);
+}
+
+/* Snapshots complete a checkpoint without the loop. */
+static enum train_saving saving(void *self) {
+    (void)self;
+    return SAVING_NONE;
+}
+
 static struct train_job job_of(struct tag_fit *f) {
     const struct options *o = f->job->o;
     const struct resources *use = &f->job->use;
@@ -108,6 +105,9 @@ static struct train_job job_of(struct tag_fit *f) {
                           .fill = fill,
                           .inputs = inputs,
                           .validate = f->split.validation > f->split.train ? validate : NULL,
+                          .stepped = stepped,
+                          .checkpoint = f->job->run_dir ? tag_fit_checkpoint : NULL,
+                          .saving = saving,
                           .events = use->events,
                           .stop = use->stop,
                           .comm = use->comm};
@@ -192,14 +192,22 @@ static err learn(struct tag_fit *f) {
     net_weights_init(&f->t->net, (u64)f->job->o->seed, f->engine.store.theta);
     shrink_embeddings(&f->t->net, f->engine.store.theta);
     const struct train_job j = job_of(f);
+    TRY(tag_fit_restore(f));
     const err reason = train_run(&j, &f->state);
-    if (reason == STOP_SIGNAL)
-        return FAIL(E806, "stopped as asked after %lld steps: no tagger is kept", (long long)f->state.step);
-    return reason < 0 ? reason : keep(f, reason);
+    if (reason == STOP_SIGNAL && !f->job->run_dir)
+        return FAIL(E806, "stopped after %lld steps; there is no run folder for a checkpoint", (long long)f->state.step);
+    return reason < 0 || reason == STOP_SIGNAL ? reason : keep(f, reason);
 }
 
-static err fit_once(const struct learn_job *job, struct split split, i64 until, struct tagger **out) {
-    struct tag_fit f = {.job = job, .split = split, .until = until, .s = token_set_of(job->data)};
+static i64 refit_steps(const struct learn_job *job, const struct tag_first *first) {
+    const struct split *p = &job->split;
+    return (i64)ceil((f64)first->best_step * (f64)p->validation / (f64)p->train);
+}
+
+static err fit_once(const struct learn_job *job, struct split split, struct snapshots *shots, struct tag_first *first,
+                    struct tagger **out) {
+    struct tag_fit f = {.job = job, .split = split, .until = first->ended ? refit_steps(job, first) : 0, .shots = shots,
+                        .first = first, .s = token_set_of(job->data)};
     NEW(f.t, 1);
     const err e = learn(&f);
     train_state_free(&f.state);
@@ -210,35 +218,47 @@ static err fit_once(const struct learn_job *job, struct split split, i64 until, 
     mem_free(f.tag);
     mem_free(f.best);
     mem_free(f.rare);
-    if (e >= 0) *out = f.t;
+    if (e == 0) *out = f.t;
     else tagger_free(&f.t->model);
-    return e < 0 ? e : 0;
+    return e;
 }
 
 /* Once more on all sentences before the test part, for as many epochs as validated best. */
-static err refit(const struct learn_job *job, struct tagger **t) {
+static err refit(const struct learn_job *job, struct snapshots *shots, struct tag_first *first, struct tagger **out) {
     const struct split *p = &job->split, all = {p->validation, p->validation, p->test};
-    const i64 steps = (i64)ceil((f64)(*t)->best_step * (f64)p->validation / (f64)p->train);
-    struct tagger *again;
-    event_note(job->use.events, EVENT_NOTE, "refit on all sentences before the test part: %lld steps", (long long)steps);
-    TRY(fit_once(job, all, steps, &again));
-    again->valid_error = (*t)->valid_error;
-    again->best_step = steps;
-    again->model.seconds += (*t)->model.seconds;
-    again->model.valid_records = (*t)->model.valid_records;
-    tagger_free(&(*t)->model);
-    *t = again;
+    event_note(job->use.events, EVENT_NOTE, "refit on all sentences before the test part: %lld steps",
+               (long long)refit_steps(job, first));
+    const err e = fit_once(job, all, shots, first, out);
+    if (e != 0) return e;
+    struct tagger *t = *out;
+    t->valid_error = first->valid_error;
+    t->best_step = refit_steps(job, first);
+    t->model.seconds += first->seconds;
+    t->model.valid_records = p->validation - p->train;
     return 0;
 }
 
-err tagger_fit(const struct learn_job *job, struct model **out) {
-    struct tagger *t;
-    TRY(fit_once(job, job->split, 0, &t));
-    *out = &t->model;
+static err fit(const struct learn_job *job, struct snapshots *shots, struct tagger **out) {
+    struct tag_first first = {0};
+    TRY(tag_fit_begin(shots, &first));
+    if (first.ended) return refit(job, shots, &first, out);
+    const err e = fit_once(job, job->split, shots, &first, out);
+    if (e != 0) return e;
+    struct tagger *t = *out;
     if (!job->o->refit_all || job->split.validation == job->split.train || t->best_step == 0 || t->model.stopped == STOP_TIME)
         return 0;
-    const err e = refit(job, &t);
-    *out = e < 0 ? NULL : &t->model;
-    if (e < 0) tagger_free(&t->model);
+    first = (struct tag_first){1, t->best_step, t->valid_error, t->model.seconds};
+    tagger_free(&t->model);
+    *out = NULL;
+    return refit(job, shots, &first, out);
+}
+
+err tagger_fit(const struct learn_job *job, struct model **out) {
+    struct snapshots shots;
+    struct tagger *t = NULL;
+    err e = snapshots_open(job, &shots);
+    if (e >= 0) e = fit(job, &shots, &t);
+    snapshots_close(&shots);
+    if (t) *out = &t->model;
     return e;
 }
