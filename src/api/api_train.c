@@ -159,9 +159,8 @@ static void tell_few(struct stretto_trainer *t) {
     enum { FEW = 10 };
     const i64 cells = t->scores.cells;
     if (cells >= FEW) return;
-    event_note(&t->events, EVENT_NOTE,
-               "the scores rest on %lld forecast%s only and are noisy (--test N, or stretto backtest)",
-               (long long)cells, cells == 1 ? "" : "s");
+    event_note(&t->events, EVENT_NOTE, "the scores rest on %lld %s%s only and are noisy (--test N%s)", (long long)cells,
+               learner_predicts(t->learner), cells == 1 ? "" : "s", t->learner->folds ? ", or stretto backtest" : "");
 }
 
 static err score(struct stretto_trainer *t) {
@@ -180,8 +179,8 @@ static err score(struct stretto_trainer *t) {
     if (t->scores.said[0]) event_note(&t->events, EVENT_NOTE, "%s", t->scores.said);
     if (t->scores.skill < -0.005 && t->scores.best)
         event_note(&t->events, EVENT_WARNING,
-                   "on the test split the model is %.0f%% worse than the forecast \"%s\": use that forecast, or more data",
-                   -100 * t->scores.skill, t->scores.best);
+                   "on the test split the model is %.0f%% worse than the %s \"%s\": use that %s, or more data",
+                   -100 * t->scores.skill, learner_predicts(t->learner), t->scores.best, learner_predicts(t->learner));
     return 0;
 }
 

@@ -20,6 +20,7 @@ extern const struct learner learner_forecast;
 const struct learner learner_forecast = {
     .name = "forecast",
     .help = "values after the last row of a time series, with quantiles",
+    .predicts = "forecast",
     .data = &data_series,
     .ops = &ops,
     .spec_bytes = sizeof(struct forecast_spec),

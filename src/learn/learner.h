@@ -189,6 +189,7 @@ struct learn_job {
 struct learner {
     const char *name; /* --task NAME */
     const char *help;
+    const char *predicts; /* what one prediction is called in messages: "forecast"; NULL = "prediction" */
     const struct data_kind *data;
     const struct model_ops *ops;
     size_t spec_bytes;
@@ -209,6 +210,7 @@ struct learner {
     err (*left)(struct comm *c);
 };
 
+const char *learner_predicts(const struct learner *l); /* "forecast", "prediction" */
 err learner_fit(const struct learner *learner, const struct learn_job *job, struct model **out); /* learner->fit */
 const struct learner *learner_find(const char *name);                    /* NULL = none */
 const struct learner *learner_at(i32 i);                                 /* NULL = there are no more */

@@ -133,6 +133,8 @@ void model_free(struct model *m) {
     m->learner->ops->free(m);
 }
 
+const char *learner_predicts(const struct learner *l) { return l->predicts ? l->predicts : "prediction"; }
+
 err learner_fit(const struct learner *learner, const struct learn_job *job, struct model **out) {
     *out = NULL;
     const err e = learner->fit(job, out);
