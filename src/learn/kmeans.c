@@ -2,7 +2,7 @@
  *
  *     resolve   numbers alone, no missing cells; no test part unless --test names one
  *     fit       scales -> points -> for each restart: seeds, Lloyd's iterations -> the one of least inertia */
-#include "learn/kmeans/kmeans.h"
+#include "learn/kmeans/search.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -93,18 +93,22 @@ static void keep_best(struct kmeans *f, const struct lloyd *l, const struct lloy
     f->settled = r->settled;
 }
 
-static err run_restarts(struct kmeans *f, struct lloyd *l, const struct learn_job *job) {
+static err run_restarts(struct search *s, const struct learn_job *job) {
+    struct kmeans *f = s->f;
+    struct lloyd *l = &s->l;
     const struct options *o = job->o;
     const struct seeding q = {.p = l->p, .near = l->c.near, .pool = job->use.pool, .seed = (u64)o->seed, .k = f->k,
                               .plusplus = strcmp(o->seeding, "plusplus") == 0};
-    for (f->restarts = 0; f->restarts < o->restarts && !l->signal && !l->late; f->restarts++) {
+    TRY(kmeans_take_state(s));
+    for (; f->restarts < o->restarts && !l->late; f->restarts++, s->from = 0) {
         struct lloyd_outcome r;
-        TRY(kmeans_seed(&q, (i32)f->restarts, l->model));
+        if (!s->seeded) TRY(kmeans_seed(&q, (i32)f->restarts, l->model));
+        s->seeded = false;
         const f64 t0 = clock_now(), cpu = clock_cpu();
-        TRY(lloyd_run(l, o->lloyd_iterations, &r));
+        const err e = lloyd_run(l, s->from, o->lloyd_iterations, &r);
+        if (e != 0) return e;
         f->lloyd_seconds += clock_now() - t0;
         f->lloyd_cpu += clock_cpu() - cpu;
-        if (l->signal) return FAIL(E806, "stopped by a signal after %lld iterations", (long long)r.iterations);
         keep_best(f, l, &r, f->restarts == 0);
     }
     f->saved = l->all > 0 ? dmax(0, 1 - l->distances / l->all) : 0;
@@ -112,15 +116,25 @@ static err run_restarts(struct kmeans *f, struct lloyd *l, const struct learn_jo
     return map_run_keep(&l->run, &f->model);
 }
 
+static err turn(void *owner, i64 iterations) {
+    struct search *s = owner;
+    const i64 number = s->f->restarts * (s->shots.job->o->lloyd_iterations + 1) + iterations;
+    s->done = iterations;
+    return snapshots_turn(&s->shots, number, kmeans_list_state, s, &s->l.late);
+}
+
 static err run(struct kmeans *f, const struct points *p, const struct learn_job *job) {
     struct workload work = workload_start("clustering", job->use.events, NULL);
-    struct lloyd l;
+    struct search s = {.f = f};
     work.all = (f64)job->o->restarts * (f64)job->o->lloyd_iterations;
-    err e = lloyd_open(p, f->k, &job->use, &l);
-    l.work = &work;
-    l.deadline = job->o->time_limit > 0 ? clock_now() + job->o->time_limit : 0;
-    if (e >= 0) e = run_restarts(f, &l, job);
-    lloyd_close(&l);
+    err e = lloyd_open(p, f->k, &job->use, &s.l);
+    s.l.work = &work;
+    s.l.turn = turn;
+    s.l.owner = &s;
+    if (e >= 0) e = snapshots_open(job, &s.shots);
+    if (e >= 0) e = run_restarts(&s, job);
+    snapshots_close(&s.shots);
+    lloyd_close(&s.l);
     workload_end(&work);
     return e;
 }
@@ -140,7 +154,7 @@ static err fit(struct kmeans *f, const struct learn_job *job) {
     if (e >= 0) e = points_make(s, &f->scale, 0, rows, &p);
     if (e >= 0) e = enough_points(&p, f->k);
     if (e >= 0) e = run(f, &p, job);
-    if (e >= 0) {
+    if (e == 0) {
         memcpy(f->mean, p.mean, sizeof *f->mean * (size_t)f->d);
         f->total = p.total;
         f->model.train_records = rows;
@@ -155,7 +169,7 @@ err kmeans_fit(const struct learn_job *job, struct model **out) {
     struct kmeans *f = NULL;
     err e = kmeans_new((i32)job->o->clusters, table_set_of(job->data)->ninput, &f);
     if (e >= 0) e = fit(f, job);
-    if (e < 0) {
+    if (e != 0) {
         if (f) kmeans_free(&f->model);
         return e;
     }
@@ -171,7 +185,7 @@ static const struct model_ops ops = {.open = kmeans_open, .take = kmeans_take, .
                                      .load = kmeans_load, .free = kmeans_free};
 
 static const enum opt_id takes[] = {OPT_clusters, OPT_seeding, OPT_restarts,   OPT_lloyd_iterations,
-                                    OPT_standardize, OPT_seed, OPT_time_limit, OPT_COUNT};
+                                    OPT_standardize, OPT_seed, OPT_time_limit, OPT_checkpoint_every, OPT_COUNT};
 
 extern const struct learner learner_kmeans;
 const struct learner learner_kmeans = {.name = "kmeans", .help = "clusters of the rows of a table: k-means, exact",

@@ -5,6 +5,7 @@ A checkpoint every 50 ms; once there is one, SIGTERM (exit 75, a whole checkpoin
 another number of threads and ranks -> the same model.
 """
 import glob
+import json
 import os
 import signal
 import time
@@ -31,6 +32,11 @@ def table(rows):
         kind = "xyz"[(v[0] > 500) + (v[1] + v[2] > 900 + next(n) // 10)]
         lines.append(",".join(map(str, v)) + "," + kind)
     return "\n".join(lines) + "\n"
+
+
+def points(rows):
+    n = numbers(3)
+    return "a,b,c,d\n" + "".join(",".join(str(next(n)) for _ in range(4)) + "\n" for _ in range(rows))
 
 
 def sentences(count):
@@ -70,6 +76,15 @@ class Learners(Case):
         self.assertFalse(os.path.exists(self.path("cut.model")))
         return True
 
+    def same(self, a, b, what):
+        """Equal tensors, and equal facts but for times and for what k-means saved, which depends on where its bounds began."""
+        own = ("lloyd_seconds", "lloyd_cpu_seconds", "distances_saved")
+        (ha, ta), (hb, tb) = e2e.model(self.path(a)), e2e.model(self.path(b))
+        self.assertEqual(ta, tb, what)
+        for key in ("stretto.forest", "stretto.kmeans", "stretto.hmm", "stretto.tagger", "stretto.crf"):
+            fa, fb = json.loads(ha.get(key, "{}")), json.loads(hb.get(key, "{}"))
+            self.assertEqual(*({k: v for k, v in f.items() if k not in own} for f in (fa, fb)), what)
+
     def compare(self, *args, more=()):
         """more: options of a training that takes longer, where this machine was too fast for the others."""
         for options in ((*args,), (*args, *more)):
@@ -81,7 +96,7 @@ class Learners(Case):
                     continue
                 hits += 1
                 self.stretto("resume", "cut.model.run", *ways, *EVERY)
-                self.same_model("whole.model", "cut.model", "signal %d, %s" % (number, ways))
+                self.same("whole.model", "cut.model", "signal %d, %s" % (number, ways))
             if hits == 3:
                 return
         self.assertGreater(hits, 0, "every training was over before it could be stopped")
@@ -89,6 +104,10 @@ class Learners(Case):
     def test_forest(self):
         self.compare(self.write("t.csv", table(12000)), "--task", "forest", "--target", "kind", "--trees", 400,
                      more=("--trees", 4000))
+
+    def test_kmeans(self):
+        self.compare(self.write("t.csv", points(20000)), "--task", "kmeans", "--clusters", 60, "--restarts", 4,
+                     more=("--restarts", 40))
 
     def test_hmm(self):
         self.compare(self.write("w.txt", words(1500)), "--task", "hmm", "--states", 12, "--restarts", 3, "--tolerance", 0,

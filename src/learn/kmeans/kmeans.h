@@ -57,8 +57,10 @@ struct lloyd {
     bool *empty;              /* [k] */
     bool measure;             /* this step sums squared distances and leaves the centers */
     struct map_run run;
-    f64 deadline;             /* of clock_now; 0 = none */
-    bool signal, late;        /* why it ended */
+    /* Between two steps, on all ranks: != 0 ends the iterations.  NULL = none. */
+    err (*turn)(void *owner, i64 iterations);
+    void *owner;
+    bool late;                /* set by turn: the time limit is over */
     f64 distances, all;       /* computed, and those of plain Lloyd */
     i64 reseeded;
 };
@@ -70,7 +72,9 @@ struct lloyd_outcome {
     bool settled;
     f64 inertia;
 };
-err lloyd_run(struct lloyd *l, i64 iterations, struct lloyd_outcome *out);
+/* From the centers of the model, which `from` iterations have moved, to the end of the iterations or of the time limit; returns
+ * what turn returned if that is not 0. */
+err lloyd_run(struct lloyd *l, i64 from, i64 iterations, struct lloyd_outcome *out);
 static inline f64 *lloyd_counts(const struct lloyd *l) { return l->model + (i64)l->c.k * l->c.d; }
 
 /* results.c */

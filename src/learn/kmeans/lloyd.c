@@ -149,20 +149,23 @@ static err step(struct lloyd *l, bool first) {
     return 0;
 }
 
-err lloyd_run(struct lloyd *l, i64 iterations, struct lloyd_outcome *out) {
-    *out = (struct lloyd_outcome){0};
+err lloyd_run(struct lloyd *l, i64 from, i64 iterations, struct lloyd_outcome *out) {
+    bool first = true;
+    *out = (struct lloyd_outcome){.iterations = from};
     l->measure = false;
     while (out->iterations < iterations && !out->settled) {
-        TRY(map_run_stopped(l->use, l->deadline, &l->signal, &l->late));
-        if (l->signal || l->late) break;
-        TRY(step(l, out->iterations == 0));
+        const err e = l->turn ? l->turn(l->owner, out->iterations) : 0;
+        if (e != 0) return e;
+        if (l->late) break;
+        TRY(step(l, first));
+        first = false;
         out->iterations++;
         out->settled = tail_of(l, l->model)[LLOYD_CHANGED] == 0;
         if (!out->settled) TRY(move_empty(l));
         TRY(workload_advance(l->work, 1));
     }
     l->measure = true;
-    TRY(step(l, out->iterations == 0));
+    TRY(step(l, first));
     out->inertia = tail_of(l, l->model)[LLOYD_COST];
     return 0;
 }
