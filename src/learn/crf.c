@@ -4,12 +4,15 @@
 #include "learn/crf/crf.h"
 
 static err check(const struct options *o) {
-    if (o->l1 > 0 && strcmp(o->trainer, "lbfgs") == 0 && opt_given(o, OPT_trainer))
+    if (o->l1 > 0 && strcmp(o->trainer, "lbfgs") == 0)
         return FAIL_AT(E106, "--l1", "--trainer owlqn", "L-BFGS cannot minimise absolute values (--l1 %g)", o->l1);
     return 0;
 }
 
-static err resolve(struct learn_job *job) { return token_set_split(job->o, token_set_of(job->data), &job->split); }
+static err resolve(struct learn_job *job) {
+    TRY(opt_resolve(job->o, OPT_trainer, job->o->l1 > 0 ? "owlqn" : "lbfgs", job->o->l1 > 0 ? "--l1" : "no --l1"));
+    return token_set_split(job->o, token_set_of(job->data), &job->split);
+}
 
 static const struct model_ops ops = {
     .open = crf_open,
@@ -24,7 +27,8 @@ static const struct model_ops ops = {
 };
 
 static const enum opt_id takes[] = {OPT_template, OPT_cutoff, OPT_c,     OPT_l1,
-                                    OPT_trainer,  OPT_epsilon, OPT_steps, OPT_time_limit, OPT_COUNT};
+                                    OPT_trainer,  OPT_epsilon, OPT_steps, OPT_time_limit,
+                                    OPT_checkpoint_every, OPT_COUNT};
 
 extern const struct learner learner_crf;
 const struct learner learner_crf = {

@@ -11,7 +11,6 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "learn/map_run.h"
 
 enum { KEEP = 2, LOOK_NS = 200000, LOOKS = 250 }; /* LOOKS polls, LOOK_NS apart, between messages to ranks that wait */
 
@@ -171,11 +170,6 @@ void snapshots_advance(struct snapshots *s) {
     if (s->stage > 0 && !ckpt_saver_busy(s->saver) && go_on(s) < 0) warn(s);
 }
 
-/* Rank 0; a checkpoint that is still being written stands for this one. */
-static void begin_now(struct snapshots *s, i64 number, snapshot_list *list, void *self) {
-    if (s->stage == 0 && save(s, number, list, self) < 0) warn(s);
-}
-
 /* Completes what is being written; the other ranks wait for messages, so that a slow disk exceeds no deadline. */
 static err finish(struct snapshots *s) {
     struct comm *c = s->job->use.comm;
@@ -194,6 +188,7 @@ static err finish(struct snapshots *s) {
 /* A checkpoint of now, complete when this returns; once more behind a full disk, with the room that was kept for the model. */
 static err save_now(struct snapshots *s, i64 number, snapshot_list *list, void *self) {
     if (finish(s) < 0) err_clear(); /* of a state before this one */
+    if (s->gather) TRY(s->gather(self));
     for (i32 tries = 0;; tries++) {
         err e = s->saver ? save(s, number, list, self) : 0;
         e = share_failure(s->job->use.comm, e);
@@ -206,19 +201,36 @@ static err save_now(struct snapshots *s, i64 number, snapshot_list *list, void *
 err snapshots_save(struct snapshots *s, i64 number, snapshot_list *list, void *self, bool last) {
     if (!s->job->run_dir) return 0;
     if (last) return save_now(s, number, list, self);
-    if (s->saver) begin_now(s, number, list, self);
+    if (s->gather) TRY(s->gather(self));
+    if (s->saver && s->stage == 0 && save(s, number, list, self) < 0) warn(s); /* one that is being written stands for this one */
+    return 0;
+}
+
+/* What a rank sees, and all ranks together. */
+enum { SEES_SIGNAL = 1, SEES_LATE = 2, SEES_OLD = 4 };
+
+static err look_around(const struct snapshots *s, u8 *seen) {
+    const struct resources *use = &s->job->use;
+    const f64 now = clock_now(), every = s->job->o->checkpoint_every;
+    const bool old = s->saver && s->stage == 0 && every > 0 && now - s->saved > every;
+    u8 all[COMM_RANKS];
+    const u8 mine = (u8)((use->stop && *use->stop ? SEES_SIGNAL : 0) | (s->deadline > 0 && now > s->deadline ? SEES_LATE : 0) |
+                         (old ? SEES_OLD : 0));
+    TRY(comm_allgather(use->comm, "stop", &mine, sizeof mine, all));
+    *seen = 0;
+    for (i32 k = 0; k < comm_size(use->comm); k++) *seen |= all[k];
     return 0;
 }
 
 err snapshots_turn(struct snapshots *s, i64 number, snapshot_list *list, void *self, bool *late) {
-    const f64 every = s->job->o->checkpoint_every;
-    bool signal;
-    TRY(map_run_stopped(&s->job->use, s->deadline, &signal, late));
+    u8 seen;
     snapshots_advance(s);
+    TRY(look_around(s, &seen));
+    const bool signal = seen & SEES_SIGNAL, last = signal || (seen & SEES_LATE);
+    *late = seen & SEES_LATE;
     if (signal && !s->job->run_dir) return FAIL(E806, "stopped by a signal; there is no run folder for a checkpoint");
     if (signal) event_phase(s->job->use.events, "checkpoint");
-    if (signal || *late) TRY(snapshots_save(s, number, list, self, true));
-    else if (s->saver && every > 0 && clock_now() - s->saved > every) begin_now(s, number, list, self);
+    if (last || (seen & SEES_OLD)) TRY(snapshots_save(s, number, list, self, last));
     return signal ? STOP_SIGNAL : 0;
 }
 

@@ -13,7 +13,7 @@
 #include "ckpt/saver.h"
 #include "learn/learner.h"
 
-enum { SNAPSHOT_ITEMS = 24 };
+enum { SNAPSHOT_ITEMS = 40 };
 
 /* The state as a list; what has no memory of its own comes from the arena. */
 struct snapshot {
@@ -29,6 +29,8 @@ struct snapshots {
     struct ckpt *found;       /* on rank 0 of a resumed run */
     bool resumes;             /* a checkpoint was found: the same on all ranks */
     i32 stage;                /* 0 = nothing is being written, 1 = the state, 2 = its manifest */
+    /* Brings what other ranks hold of the state to rank 0: called on all ranks, before a list.  NULL = every rank has all. */
+    err (*gather)(void *self);
     f64 saved, deadline;      /* times of the last checkpoint begun and of the limit; 0 = none */
     u64 data, options;        /* what the state depends on */
 };

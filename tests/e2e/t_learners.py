@@ -109,6 +109,12 @@ class Learners(Case):
         self.compare(self.write("t.csv", points(20000)), "--task", "kmeans", "--clusters", 60, "--restarts", 4,
                      more=("--restarts", 40))
 
+    def test_crf(self):
+        self.compare(self.write("s.txt", sentences(1500)), "--task", "crf", "--epsilon", "1e-9", more=("--epsilon", "1e-12"))
+
+    def test_crf_with_l1(self):
+        self.compare(self.write("s.txt", sentences(1500)), "--task", "crf", "--l1", 0.1, "--epsilon", "1e-9", more=("--epsilon", "1e-12"))
+
     def test_hmm(self):
         self.compare(self.write("w.txt", words(1500)), "--task", "hmm", "--states", 12, "--restarts", 3, "--tolerance", 0,
                      "--iterations", 60, more=("--iterations", 400))

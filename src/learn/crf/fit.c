@@ -69,24 +69,24 @@ static err take_data(struct crf *f, const struct learn_job *job, struct crf_prob
 
 static err train(struct crf *f, const struct learn_job *job, const struct crf_problem *p) {
     const struct options *o = job->o;
-    const f64 limit = o->time_limit;
     const struct crf_settings s = {.c = o->c, .l1 = o->l1, .epsilon = o->epsilon, .history = CRF_HISTORY,
-                                   .iterations = opt_is_auto(o, OPT_steps) ? 10000 : o->steps,
-                                   .deadline = limit > 0 ? clock_now() + limit : 0};
+                                   .iterations = opt_is_auto(o, OPT_steps) ? 10000 : o->steps};
     struct crf_run r;
-    struct crf_outcome out = {0};
+    struct crf_course out;
+    struct snapshots shots = {0};
     err e = crf_run_open(p, &s, &job->use, &r);
-    if (e >= 0) e = crf_minimise(&r, &job->use, &out);
-    if (e >= 0) e = map_run_keep(&r.run, &f->model);
-    if (e >= 0 && out.stopped) e = FAIL(E806, "stopped by a signal after %d iterations", out.iterations);
-    if (e >= 0) {
+    if (e >= 0) e = snapshots_open(job, &shots);
+    if (e >= 0) e = crf_minimise(&r, &shots, &out);
+    if (e == 0) e = map_run_keep(&r.run, &f->model);
+    if (e == 0) {
         f->w = r.w;
         r.w = NULL;
         f->objective = out.objective;
-        f->iterations = out.iterations;
-        f->evaluations = out.evaluations;
+        f->iterations = (i32)out.iterations;
+        f->evaluations = (i32)out.evaluations;
         f->model.stopped = out.late ? STOP_TIME : 0;
     }
+    snapshots_close(&shots);
     crf_run_close(&r);
     return e;
 }
@@ -120,8 +120,8 @@ static err fit(struct crf *f, const struct learn_job *job) {
     struct crf_problem p = {0};
     err e = take_data(f, job, &p);
     if (e >= 0) e = train(f, job, &p);
-    if (e >= 0) e = prune(f);
-    if (e >= 0)
+    if (e == 0) e = prune(f);
+    if (e == 0)
         event_note(job->use.events, EVENT_NOTE, "objective %.2f after %d iterations, %d passes; %lld attributes with a weight",
                    f->objective, f->iterations, f->evaluations, (long long)f->nattr);
     f->model.train_records = p.nsentence;
@@ -136,7 +136,7 @@ err crf_fit(const struct learn_job *job, struct model **out) {
         return FAIL_AT(E102, job->data->path, "--target of the column of tags", "a CRF learns from tags");
     TRY(crf_new(&f));
     const err e = fit(f, job);
-    if (e < 0) crf_free(&f->model);
+    if (e != 0) crf_free(&f->model);
     else *out = &f->model;
     return e;
 }

@@ -35,7 +35,7 @@ static bool settles(const struct crf_run *r, struct search *s, f32 *t) {
 }
 
 /* Moves along a new direction until the point settles; false = no length gives a decrease. */
-static err search(struct crf_run *r, struct search *s, i32 *evaluations, bool *found) {
+static err search(struct crf_run *r, struct search *s, i64 *evaluations, bool *found) {
     *s = (struct search){.f0 = s->f};
     r->turn = true;
     *found = false;
@@ -54,52 +54,64 @@ static err search(struct crf_run *r, struct search *s, i32 *evaluations, bool *f
 
 /* ------------------------------------------------------------------ iterations ---------------------------------------------- */
 
-static void report(const struct resources *use, const struct crf_outcome *o, i64 most, f64 started) {
-    const struct event e = {.kind = EVENT_STEP, .step = o->iterations, .steps = most, .train = o->objective,
+static void report(const struct crf_course *o, f64 started) {
+    const struct learn_job *job = o->shots->job;
+    const struct event e = {.kind = EVENT_STEP, .step = o->iterations, .steps = o->r->s->iterations, .train = o->objective,
                             .valid = (f64)NAN, .grad_norm = o->norm, .lr = (f64)NAN, .windows_per_s = (f64)NAN,
                             .seconds = clock_now() - started, .left = -1, .members = 1};
-    if (comm_rank(use->comm) == 0) event_emit(use->events, &e);
+    if (comm_rank(job->use.comm) == 0) event_emit(job->use.events, &e);
 }
 
 /* No length along the direction helps: back to the last point, and on without history.  *ends: that was tried before. */
-static err forget(struct crf_run *r, struct search *s, struct crf_outcome *o, bool *ends) {
+static err forget(struct crf_run *r, struct search *s, struct crf_course *o, bool *ends) {
     *ends = r->n == 0;
     r->n = r->slot = 0;
     r->t = 0;
     TRY(crf_evaluate(r, &s->at, &s->f));
+    o->objective = s->f;
     r->t = s->at.norm > 0 ? (f32)(1 / sqrt(s->at.norm)) : 1;
     o->evaluations++;
     return 0;
 }
 
-err crf_minimise(struct crf_run *r, const struct resources *use, struct crf_outcome *out) {
+static err first_point(struct crf_course *o) {
+    struct crf_run *r = o->r;
+    struct crf_sums at;
+    if (o->shots->resumes) return crf_take_state(o);
+    TRY(crf_evaluate(r, &at, &o->objective));
+    r->t = at.norm > 0 ? (f32)(1 / sqrt(at.norm)) : 1; /* a first step of length 1 */
+    o->evaluations = 1;
+    return 0;
+}
+
+/* One iteration; *ends: no direction helps. */
+static err iterate(struct crf_course *o, bool *ends) {
+    struct search s = {.f = o->objective};
+    bool found;
+    TRY(search(o->r, &s, &o->evaluations, &found));
+    if (!found) return forget(o->r, &s, o, ends);
+    o->r->learn = true;
+    o->r->t = 1;
+    o->iterations++;
+    o->calm = (o->objective - s.f) < o->r->s->epsilon * fabs(s.f) ? o->calm + 1 : 0;
+    o->objective = s.f;
+    o->norm = sqrt(s.at.norm);
+    return 0;
+}
+
+err crf_minimise(struct crf_run *r, struct snapshots *shots, struct crf_course *o) {
     const f64 started = clock_now();
-    struct search s = {0};
-    i32 calm = 0;
-    bool found = true;
-    *out = (struct crf_outcome){0};
-    TRY(crf_evaluate(r, &s.at, &s.f));
-    r->t = s.at.norm > 0 ? (f32)(1 / sqrt(s.at.norm)) : 1; /* a first step of length 1 */
-    out->evaluations = 1;
-    out->objective = s.f;
-    while (out->iterations < r->s->iterations && calm < 3) {
-        const f64 before = s.f;
-        TRY(map_run_stopped(use, r->s->deadline, &out->stopped, &out->late));
-        if (out->stopped || out->late) break;
-        TRY(search(r, &s, &out->evaluations, &found));
-        if (!found) {
-            bool ends;
-            TRY(forget(r, &s, out, &ends));
-            if (ends) break;
-            continue;
-        }
-        r->learn = true;
-        r->t = 1;
-        out->iterations++;
-        out->objective = s.f;
-        out->norm = sqrt(s.at.norm);
-        calm = (before - s.f) < r->s->epsilon * fabs(s.f) ? calm + 1 : 0;
-        report(use, out, r->s->iterations, started);
+    bool ends = false;
+    *o = (struct crf_course){.r = r, .shots = shots};
+    shots->gather = crf_gather;
+    TRY(first_point(o));
+    while (o->iterations < r->s->iterations && o->calm < 3 && !ends) {
+        const i64 before = o->iterations;
+        const err e = snapshots_turn(shots, o->evaluations, crf_list_state, o, &o->late);
+        if (e != 0) return e;
+        if (o->late) break;
+        TRY(iterate(o, &ends));
+        if (o->iterations > before) report(o, started);
     }
     return 0;
 }

@@ -235,6 +235,11 @@ static struct slice share(const struct builder *b, i32 n, i32 d) {
     return (struct slice){(i32)(n * (i64)d / m), (i32)(n * (i64)(d + 1) / m), 0, 1};
 }
 
+struct slice crf_rows_of(const struct crf_run *r, i32 device) {
+    const i64 m = r->ndevice, n = r->p->ngrain;
+    return (struct slice){.b0 = r->p->row[n * device / m], .b1 = r->p->row[n * (device + 1) / m]};
+}
+
 static err task(struct builder *b, u8 kind, i32 device, struct slice box) {
     return build_task(b, (struct task){.kind = kind, .device = (u32)device, .box = box});
 }

@@ -18,6 +18,7 @@
 #include "learn/crf/features.h"
 #include "learn/crf/kernel.h"
 #include "learn/map_run.h"
+#include "learn/snapshots.h"
 
 enum { CRF_GRAINS = 64, CRF_HISTORY = 8 };
 
@@ -45,7 +46,6 @@ struct crf_settings {
     f64 c, l1, epsilon;  /* c 0 = no squared penalty */
     i32 history;         /* pairs of L-BFGS, at most CRF_HISTORY */
     i64 iterations;
-    f64 deadline;        /* of clock_now; 0 = none */
 };
 
 /* Sums of an evaluation over all rows. */
@@ -72,6 +72,8 @@ struct crf_run {
 };
 err crf_run_open(const struct crf_problem *p, const struct crf_settings *s, const struct resources *use, struct crf_run *out);
 void crf_run_close(struct crf_run *r); /* allowed after a failure, and on {0} */
+/* Rows that device d updates. */
+struct slice crf_rows_of(const struct crf_run *r, i32 device);
 /* One step of the plan: F at the new point, and its sums. */
 err crf_evaluate(struct crf_run *r, struct crf_sums *sums, f64 *value);
 
@@ -86,12 +88,21 @@ static inline i32 dot_yy(i32 i, i32 j) { return CRF_HISTORY * CRF_HISTORY + i * 
 static inline i32 dot_sq(i32 i) { return 2 * CRF_HISTORY * CRF_HISTORY + i; }
 static inline i32 dot_yq(i32 i) { return 2 * CRF_HISTORY * CRF_HISTORY + CRF_HISTORY + i; }
 
-struct crf_outcome {
+/* Where the iterations are. */
+struct crf_course {
+    struct crf_run *r;
+    struct snapshots *shots;
     f64 objective, norm;
-    i32 iterations, evaluations;
-    bool stopped, late; /* by a signal; by the deadline */
+    i64 iterations, evaluations;
+    i64 calm;        /* iterations in a row that gained less than epsilon */
+    bool late;       /* the time limit is over */
 };
-/* Minimises F from r->w on. */
-err crf_minimise(struct crf_run *r, const struct resources *use, struct crf_outcome *out);
+/* Minimises F from r->w on, or from the checkpoint of a resumed run.  STOP_SIGNAL behind a checkpoint. */
+err crf_minimise(struct crf_run *r, struct snapshots *shots, struct crf_course *out);
+
+/* state.c.  Of struct snapshots; takes the state of a resumed run, E901. */
+err crf_gather(void *course);
+err crf_list_state(void *course, struct snapshot *to);
+err crf_take_state(struct crf_course *c);
 
 #endif
