@@ -1,7 +1,7 @@
 /* kmeans.c - the learner `kmeans`: clusters of the rows of a table; see kmeans/kmeans.h.
  *
  *     resolve   numbers alone, no missing cells; no test part unless --test names one
- *     fit       scales -> points -> for each restart: seeds, Lloyd's iterations -> the one of least inertia */
+ *     fit       scales -> points -> for each restart: seeds, iterations of Lloyd or batches -> the one of least inertia */
 #include "learn/kmeans/search.h"
 
 #include <math.h>
@@ -85,12 +85,36 @@ void kmeans_free(struct model *m) {
 }
 
 static void keep_best(struct kmeans *f, const struct lloyd *l, const struct lloyd_outcome *r, bool first) {
-    if (!first && !(r->inertia < f->inertia)) return;
+    const f64 now = l->trim > 0 ? r->kept : r->inertia, best = l->trim > 0 ? f->kept : f->inertia;
+    if (!first && !(now < best)) return;
     memcpy(f->center, l->model, sizeof *f->center * (size_t)f->k * (size_t)f->d);
     for (i32 k = 0; k < f->k; k++) f->count[k] = (i64)lloyd_counts(l)[k];
     f->inertia = r->inertia;
+    f->kept = r->kept;
+    f->left_out = r->left_out;
     f->iterations = r->iterations;
     f->settled = r->settled;
+}
+
+static enum seed_how seeding_of(const char *word) {
+    return strcmp(word, "random") == 0 ? SEED_RANDOM : strcmp(word, "parallel") == 0 ? SEED_PARALLEL : SEED_PLUSPLUS;
+}
+
+static err one_restart(struct search *s, i64 iterations, struct lloyd_outcome *out) {
+    struct batches *b = &s->batches;
+    b->restart = (i32)s->f->restarts;
+    return b->rows > 0 ? batches_run(&s->l, b, s->from, out) : lloyd_run(&s->l, s->from, iterations, out);
+}
+
+static err begin_restart(struct search *s, const struct seeding *q) {
+    struct batches *b = &s->batches;
+    if (s->seeded) { /* by a checkpoint */
+        s->seeded = false;
+        return 0;
+    }
+    if (b->rows > 0) memset(b->seen, 0, sizeof *b->seen * (size_t)s->f->k);
+    b->calm = 0;
+    return kmeans_seed(q, (i32)s->f->restarts, s->l.model);
 }
 
 static err run_restarts(struct search *s, const struct learn_job *job) {
@@ -98,14 +122,13 @@ static err run_restarts(struct search *s, const struct learn_job *job) {
     struct lloyd *l = &s->l;
     const struct options *o = job->o;
     const struct seeding q = {.p = l->p, .near = l->c.near, .pool = job->use.pool, .seed = (u64)o->seed, .k = f->k,
-                              .plusplus = strcmp(o->seeding, "plusplus") == 0};
+                              .how = seeding_of(o->seeding)};
     TRY(kmeans_take_state(s));
     for (; f->restarts < o->restarts && !l->late; f->restarts++, s->from = 0) {
         struct lloyd_outcome r;
-        if (!s->seeded) TRY(kmeans_seed(&q, (i32)f->restarts, l->model));
-        s->seeded = false;
+        TRY(begin_restart(s, &q));
         const f64 t0 = clock_now(), cpu = clock_cpu();
-        const err e = lloyd_run(l, s->from, o->lloyd_iterations, &r);
+        const err e = one_restart(s, o->lloyd_iterations, &r);
         if (e != 0) return e;
         f->lloyd_seconds += clock_now() - t0;
         f->lloyd_cpu += clock_cpu() - cpu;
@@ -118,16 +141,29 @@ static err run_restarts(struct search *s, const struct learn_job *job) {
 
 static err turn(void *owner, i64 iterations) {
     struct search *s = owner;
-    const i64 number = s->f->restarts * (s->shots.job->o->lloyd_iterations + 1) + iterations;
+    const i64 number = s->f->restarts * (s->most + 1) + iterations;
     s->done = iterations;
     return snapshots_turn(&s->shots, number, kmeans_list_state, s, &s->l.late);
+}
+
+/* Batches of at least as many rows as there are do no more than plain iterations. */
+static err plan_batches(struct search *s, const struct points *p, const struct options *o) {
+    struct batches *b = &s->batches;
+    s->most = o->lloyd_iterations;
+    if (o->minibatch == 0 || o->minibatch >= p->n) return 0;
+    b->rows = o->minibatch;
+    b->most = s->most = (i64)dmin(1e9, (f64)o->lloyd_iterations * ceil((f64)p->n / (f64)b->rows)); /* passes over the data */
+    b->seed = (u64)o->seed;
+    NEW(b->seen, s->f->k);
+    return 0;
 }
 
 static err run(struct kmeans *f, const struct points *p, const struct learn_job *job) {
     struct workload work = workload_start("clustering", job->use.events, NULL);
     struct search s = {.f = f};
-    work.all = (f64)job->o->restarts * (f64)job->o->lloyd_iterations;
-    err e = lloyd_open(p, f->k, &job->use, &s.l);
+    err e = plan_batches(&s, p, job->o);
+    if (e >= 0) e = lloyd_open(p, f->k, job->o->trim, &job->use, &s.l);
+    work.all = (f64)job->o->restarts * (f64)s.most;
     s.l.work = &work;
     s.l.turn = turn;
     s.l.owner = &s;
@@ -135,6 +171,7 @@ static err run(struct kmeans *f, const struct points *p, const struct learn_job 
     if (e >= 0) e = run_restarts(&s, job);
     snapshots_close(&s.shots);
     lloyd_close(&s.l);
+    mem_free(s.batches.seen);
     workload_end(&work);
     return e;
 }
@@ -144,6 +181,9 @@ static void tell(const struct kmeans *f, const struct events *to) {
     if (f->restarts > 1) snprintf(best, sizeof best, ", best of %lld restarts", (long long)f->restarts);
     event_note(to, EVENT_NOTE, "inertia %.6g after %lld iterations%s%s; %.1f%% of the distances saved", f->inertia,
                (long long)f->iterations, f->settled ? "" : " (labels still change)", best, 100 * f->saved);
+    if (f->left_out > 0)
+        event_note(to, EVENT_NOTE, "%lld rows lie far from their centers and moved none (--trim); inertia of the others %.6g",
+                   (long long)f->left_out, f->kept);
 }
 
 static err fit(struct kmeans *f, const struct learn_job *job) {
@@ -184,9 +224,17 @@ static const struct model_ops ops = {.open = kmeans_open, .take = kmeans_take, .
                                      .describe = kmeans_describe, .report = kmeans_report, .save = kmeans_save,
                                      .load = kmeans_load, .free = kmeans_free};
 
-static const enum opt_id takes[] = {OPT_clusters, OPT_seeding, OPT_restarts,   OPT_lloyd_iterations,
+static err check(const struct options *o) {
+    if (o->trim > 0 && o->minibatch > 0)
+        return FAIL_AT(E106, "--trim", "--trim alone   or   --minibatch alone",
+                       "--minibatch has no distances of whole clusters, which --trim needs");
+    return 0;
+}
+
+static const enum opt_id takes[] = {OPT_clusters, OPT_seeding, OPT_minibatch, OPT_trim, OPT_restarts, OPT_lloyd_iterations,
                                     OPT_standardize, OPT_seed, OPT_time_limit, OPT_checkpoint_every, OPT_COUNT};
 
 extern const struct learner learner_kmeans;
 const struct learner learner_kmeans = {.name = "kmeans", .help = "clusters of the rows of a table: k-means, exact",
-                                       .data = &data_table, .ops = &ops, .takes = takes, .resolve = resolve, .fit = kmeans_fit};
+                                       .data = &data_table, .ops = &ops, .takes = takes, .check = check,
+                                       .resolve = resolve, .fit = kmeans_fit};

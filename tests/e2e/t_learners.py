@@ -109,6 +109,14 @@ class Learners(Case):
         self.compare(self.write("t.csv", points(20000)), "--task", "kmeans", "--clusters", 60, "--restarts", 4,
                      more=("--restarts", 40))
 
+    def test_kmeans_trimmed(self):
+        self.compare(self.write("t.csv", points(20000)), "--task", "kmeans", "--clusters", 60, "--restarts", 4, "--trim", 2,
+                     more=("--restarts", 20))
+
+    def test_kmeans_by_batches(self):
+        self.compare(self.write("t.csv", points(20000)), "--task", "kmeans", "--clusters", 60, "--restarts", 20, "--minibatch", 1000,
+                     more=("--restarts", 200))
+
     def test_crf(self):
         self.compare(self.write("s.txt", sentences(1500)), "--task", "crf", "--epsilon", "1e-9", more=("--epsilon", "1e-12"))
 

@@ -230,6 +230,104 @@ static void follow(const struct data *t, i32 k, const char *more, enum kern_arch
 
 static enum kern_arch best_arch(void) { return kern_best()->arch; }
 
+/* One trimmed iteration: means of the rows within mean + trim deviations of the distances in their cluster. */
+static void plain_trimmed(const struct data *t, i32 k, f64 trim, f64 *c) {
+    const i32 d = t->d;
+    f64 sum[16] = {0}, square[16] = {0}, all[16 * 8] = {0};
+    i32 label[2000], count[16] = {0}, kept[16] = {0};
+    for (i32 i = 0; i < t->n; i++) {
+        label[i] = nearest(t->x + i * d, k, d, c);
+        const f64 d2 = points_distance(d, t->x + i * d, c + label[i] * d);
+        count[label[i]]++;
+        sum[label[i]] += sqrt(d2);
+        square[label[i]] += d2;
+    }
+    for (i32 i = 0; i < t->n; i++) {
+        const i32 l = label[i];
+        const f64 mean = sum[l] / count[l], limit = mean + trim * sqrt(fmax(0, square[l] / count[l] - mean * mean));
+        if (sqrt(points_distance(d, t->x + i * d, c + l * d)) > limit) continue;
+        kept[l]++;
+        for (i32 j = 0; j < d; j++) all[l * d + j] += t->x[i * d + j];
+    }
+    for (i32 l = 0; l < k; l++)
+        for (i32 j = 0; j < d && kept[l]; j++) c[l * d + j] = all[l * d + j] / kept[l];
+}
+
+TEST(trimmed_means_equal_a_plain_loop) {
+    struct data t = data_new(500, 3, 300, 0);
+    char options[120];
+    f64 c[16 * 8];
+    i64 left_out = 0;
+    for (i32 n = 0; n < 8; n++) {
+        snprintf(options, sizeof options, "clusters=6 trim=1.5 lloyd-iterations=%d", n);
+        struct kmeans *f = train(t.set, options, 1, 1, best_arch());
+        if (n == 0) memcpy(c, f->center, sizeof *c * 6 * 3);
+        else plain_trimmed(&t, 6, 1.5, c);
+        assert_memory_equal(f->center, c, sizeof *c * 6 * 3);
+        if (n > 0) assert_true(f->kept < f->inertia && f->left_out > 0);
+        left_out += f->left_out;
+        model_free(&f->model);
+    }
+    assert_true(left_out < 8 * 500 / 5);
+    data_free(&t);
+}
+
+/* Batch number b of ROWS rows moves the centers c, which `seen` rows have moved before. */
+enum { BATCH_K = 5, BATCH_ROWS = 64, BATCH_D = 4 };
+static void plain_batch(const struct data *t, i64 b, f64 *c, f64 *seen) {
+    f64 sum[BATCH_K * BATCH_D] = {0}, count[BATCH_K] = {0};
+    for (i32 i = 0; i < BATCH_ROWS; i++) {
+        const f64 *x = t->x + (i64)(kmeans_uniform(4, 0, DRAWS_OF_BATCHES + b * BATCH_ROWS + i) * t->n) * BATCH_D;
+        const i32 l = nearest(x, BATCH_K, BATCH_D, c);
+        count[l]++;
+        for (i32 j = 0; j < BATCH_D; j++) sum[l * BATCH_D + j] += x[j];
+    }
+    for (i32 l = 0; l < BATCH_K; l++) {
+        for (i32 j = l * BATCH_D; j < (l + 1) * BATCH_D && count[l] > 0; j++)
+            c[j] = seen[l] > 0 ? (seen[l] * c[j] + sum[j]) / (seen[l] + count[l]) : sum[j] / count[l];
+        seen[l] += count[l];
+    }
+}
+
+TEST(batches_equal_running_means) {
+    struct data t = data_new(700, BATCH_D, 200, 10);
+    f64 c[BATCH_K * BATCH_D], seen[BATCH_K] = {0};
+    struct kmeans *seeds = train(t.set, "clusters=5 minibatch=64 seed=4 lloyd-iterations=0", 1, 1, best_arch());
+    struct kmeans *pass = train(t.set, "clusters=5 minibatch=64 seed=4 lloyd-iterations=1", 1, 1, best_arch());
+    assert_int_equal(pass->iterations, 11); /* batches of one pass */
+    memcpy(c, seeds->center, sizeof c);
+    for (i64 b = 0; b < pass->iterations; b++) plain_batch(&t, b, c, seen);
+    assert_memory_equal(pass->center, c, sizeof c);
+    assert_true(pass->inertia < seeds->inertia);
+    model_free(&seeds->model);
+    model_free(&pass->model);
+    data_free(&t);
+}
+
+/* Every seed is a row, no two are equal, and the inertia is near that of k-means++. */
+TEST(oversampled_seeds_are_different_rows) {
+    struct data t = data_new(1500, 3, 1000, 0);
+    f64 sum[2] = {0};
+    for (i32 seed = 1; seed <= 6; seed++) {
+        char options[120];
+        for (i32 how = 0; how < 2; how++) {
+            const char *seeding = how ? "parallel" : "plusplus";
+            snprintf(options, sizeof options, "clusters=30 lloyd-iterations=0 seeding=%s seed=%d", seeding, seed);
+            struct kmeans *f = train(t.set, options, 1, 1, best_arch());
+            sum[how] += f->inertia;
+            for (i32 k = 0; k < 30; k++) {
+                i32 same = 0;
+                for (i32 i = 0; i < t.n; i++) same += memcmp(t.x + i * 3, f->center + k * 3, 3 * sizeof(f64)) == 0;
+                assert_true(same > 0);
+                for (i32 j = 0; j < k; j++) assert_true(memcmp(f->center + j * 3, f->center + k * 3, 3 * sizeof(f64)) != 0);
+            }
+            model_free(&f->model);
+        }
+    }
+    assert_true(sum[1] < 1.2 * sum[0]);
+    data_free(&t);
+}
+
 TEST(every_iteration_equals_plain_lloyd) {
     static const struct {
         i32 n, d, levels, k;
@@ -289,20 +387,26 @@ TEST(more_clusters_than_different_rows_are_refused) {
 
 /* ------------------------------------------------------------------ threads, ranks ------------------------------------------ */
 
-TEST(centers_are_the_same_on_any_threads_and_ranks) {
+/* saved: least share of the distances that are not computed. */
+static void same_everywhere(const struct data *t, const char *options, f64 saved) {
     static const i32 shape[][2] = {{1, 2}, {2, 1}, {3, 1}};
-    struct data t = data_new(5000, 6, 1 << 20, 3);
-    const char *options = "clusters=37 restarts=2 standardize=yes";
-    struct kmeans *one = train(t.set, options, 1, 1, best_arch());
+    struct kmeans *one = train(t->set, options, 1, 1, best_arch());
     for (size_t i = 0; i < COUNT(shape); i++) {
-        struct kmeans *f = train(t.set, options, shape[i][0], shape[i][1], best_arch());
+        struct kmeans *f = train(t->set, options, shape[i][0], shape[i][1], best_arch());
         assert_memory_equal(one->center, f->center, sizeof *f->center * (size_t)f->k * (size_t)f->d);
         assert_memory_equal(one->count, f->count, sizeof *f->count * (size_t)f->k);
-        assert_true(one->inertia == f->inertia && one->iterations == f->iterations);
+        assert_true(one->inertia == f->inertia && one->iterations == f->iterations && one->kept == f->kept);
         model_free(&f->model);
     }
-    assert_true(one->saved > 0.3);
+    assert_true(one->saved >= saved);
     model_free(&one->model);
+}
+
+TEST(centers_are_the_same_on_any_threads_and_ranks) {
+    struct data t = data_new(5000, 6, 1 << 20, 3);
+    same_everywhere(&t, "clusters=37 restarts=2 standardize=yes", 0.3);
+    same_everywhere(&t, "clusters=20 trim=2 seeding=parallel", 0.3);
+    same_everywhere(&t, "clusters=20 minibatch=300", 0);
     data_free(&t);
 }
 
@@ -362,6 +466,8 @@ TEST(a_model_file_keeps_everything) {
 
 T_MAIN(cmocka_unit_test(every_iteration_equals_plain_lloyd), cmocka_unit_test(empty_clusters_move_to_the_farthest_point),
        cmocka_unit_test(one_cluster_is_the_mean_and_a_cluster_for_each_row_costs_nothing),
+       cmocka_unit_test(trimmed_means_equal_a_plain_loop), cmocka_unit_test(batches_equal_running_means),
+       cmocka_unit_test(oversampled_seeds_are_different_rows),
        cmocka_unit_test(more_clusters_than_different_rows_are_refused),
        cmocka_unit_test(centers_are_the_same_on_any_threads_and_ranks),
        cmocka_unit_test(iris_and_wine_reach_their_known_inertia), cmocka_unit_test(a_model_file_keeps_everything))

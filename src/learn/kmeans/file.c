@@ -14,6 +14,10 @@ static void put_facts(const struct kmeans *f, struct js *o) {
     js_put_i64(o, "inputs", f->d);
     js_put_f64(o, "inertia", f->inertia);
     js_put_f64(o, "inertia_of_one_cluster", f->total);
+    if (f->left_out > 0) {
+        js_put_i64(o, "rows_left_out", f->left_out);
+        js_put_f64(o, "inertia_of_the_others", f->kept);
+    }
     js_put_i64(o, "iterations", f->iterations);
     js_put_i64(o, "restarts", f->restarts);
     js_put_i64(o, "settled", f->settled);
@@ -73,6 +77,8 @@ static err take_all(const struct st_file *file, const struct js *json, struct km
     struct column_scale *c = &f->scale;
     f->inertia = js_f64(js_get(json, "inertia"), 0);
     f->total = js_f64(js_get(json, "inertia_of_one_cluster"), 0);
+    f->left_out = js_i64(js_get(json, "rows_left_out"), 0);
+    f->kept = js_f64(js_get(json, "inertia_of_the_others"), f->inertia);
     f->iterations = js_i64(js_get(json, "iterations"), 0);
     f->restarts = js_i64(js_get(json, "restarts"), 0);
     f->settled = js_i64(js_get(json, "settled"), 0) != 0;

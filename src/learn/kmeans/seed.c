@@ -1,4 +1,5 @@
-/* seed.c - first centers: k-means++ (Arthur and Vassilvitskii, SODA 2007) or random rows; new places for empty clusters.
+/* seed.c - first centers: k-means++ (Arthur and Vassilvitskii, SODA 2007), k-means|| (Bahmani, Moseley, Vattani, Kumar,
+ * Vassilvitskii, VLDB 2012) or random rows; new places for empty clusters.
  *
  * Every rank holds all points and finds the same centers.  Sums go over blocks of rows in their order, whatever the threads. */
 #include <math.h>
@@ -89,7 +90,7 @@ static void draw_blocks(void *self, i32 worker) {
     }
 }
 
-static f64 uniform(u64 seed, i32 restart, i64 i) {
+f64 kmeans_uniform(u64 seed, i32 restart, i64 i) {
     u32 w[4];
     rng_words(seed, RNG_INIT, (u32)restart, (u64)i, w);
     return ((f64)(w[0] >> 5) * 0x1p26 + (f64)(w[1] >> 6)) * 0x1p-53;
@@ -130,14 +131,14 @@ static err rest(const struct seeding *q, i32 k, const f64 *center, i64 *row) {
 static err plusplus(struct draw *t, i32 restart, f64 *center) {
     const struct points *p = t->q->p;
     for (i64 i = 0; i < p->n; i++) t->least[i] = INFINITY;
-    t->row = (i64)(uniform(t->q->seed, restart, 0) * (f64)p->n);
+    t->row = (i64)(kmeans_uniform(t->q->seed, restart, 0) * (f64)p->n);
     for (i32 k = 0; k < t->q->k; k++) {
         if (t->row < 0) TRY(rest(t->q, k, center, &t->row));
         memcpy(center + (i64)k * p->d, row_at(p, t->row), row_bytes(p));
         if (k + 1 == t->q->k) break;
         atomic_store(&t->next, 0);
         pool_run(t->q->pool, draw_blocks, t);
-        t->row = pick(t, uniform(t->q->seed, restart, k + 1));
+        t->row = pick(t, kmeans_uniform(t->q->seed, restart, k + 1));
     }
     return 0;
 }
@@ -154,9 +155,129 @@ static void random_rows(const struct seeding *q, i32 restart, f64 *center) {
     }
 }
 
+/* ------------------------------------------------------------------ k-means|| ----------------------------------------------- */
+
+/* Rounds draw rows by their distance to all candidates so far, about 2 k in each; then k of the candidates become centers, drawn
+ * as k-means++ does, each with the number of rows that it is nearest to.  Single far rows are candidates of little weight. */
+enum { ROUNDS = 5, OVERSAMPLING = 2 };
+
+struct candidates {
+    const struct seeding *q;
+    i64 *row;          /* [n] of the points, in the order in which they came */
+    i64 room;
+    i32 n, from;       /* those behind `from` are new */
+    f32 *least;        /* [points] as in struct draw */
+    i32 *owner;        /* [points] nearest candidate */
+    f64 *sum;          /* [blocks] of least */
+    _Atomic i64 next;
+};
+
+static void nearest_blocks(void *self, i32 worker) {
+    struct candidates *c = self;
+    const struct points *p = c->q->p;
+    (void)worker;
+    for (i64 at; (at = atomic_fetch_add(&c->next, BLOCK_ROWS)) < p->n;) {
+        f64 sum = 0;
+        for (i64 i = at; i < lmin(p->n, at + BLOCK_ROWS); i++) {
+            for (i32 j = c->from; j < c->n; j++) {
+                const f32 d2 = c->q->near->distance(p->d, p->f + i * p->d, p->f + c->row[j] * p->d);
+                if (!(d2 < c->least[i])) continue;
+                c->least[i] = d2;
+                c->owner[i] = j;
+            }
+            sum += (f64)c->least[i];
+        }
+        c->sum[at / BLOCK_ROWS] = sum;
+    }
+}
+
+/* Distances to the new candidates; returns the sum over all points. */
+static f64 look_at_new(struct candidates *c) {
+    f64 all = 0;
+    atomic_store(&c->next, 0);
+    pool_run(c->q->pool, nearest_blocks, c);
+    c->from = c->n;
+    for (i64 b = 0; b * BLOCK_ROWS < c->q->p->n; b++) all += c->sum[b];
+    return all;
+}
+
+static err add_candidate(struct candidates *c, i64 row) {
+    GROW(c->row, c->n + 1, c->room);
+    c->row[c->n++] = row;
+    return 0;
+}
+
+static err draw_round(struct candidates *c, i32 restart, i32 round, f64 all) {
+    const struct points *p = c->q->p;
+    const f64 expected = OVERSAMPLING * (f64)c->q->k;
+    for (i64 i = 0; i < p->n; i++) {
+        const f64 share = expected * (f64)c->least[i] / all;
+        const f64 u = kmeans_uniform(c->q->seed, restart, DRAWS_OF_ROUNDS + round * p->n + i);
+        if (u < share) TRY(add_candidate(c, i));
+    }
+    return 0;
+}
+
+/* k of the candidates by k-means++ with weights; where f32 tells no more of them apart, the farthest rows. */
+static err choose(const struct candidates *c, i32 restart, f64 *weight, f64 *far, f64 *center) {
+    const struct points *p = c->q->p;
+    for (i64 i = 0; i < p->n; i++) weight[c->owner[i]]++;
+    for (i32 j = 0; j < c->n; j++) far[j] = 1;
+    for (i32 k = 0; k < c->q->k; k++) {
+        f64 all = 0;
+        i64 row = -1;
+        for (i32 j = 0; j < c->n; j++) all += weight[j] * far[j];
+        f64 left = kmeans_uniform(c->q->seed, restart, k) * all;
+        for (i32 j = 0; j < c->n && left >= 0; j++) {
+            if (!(weight[j] * far[j] > 0)) continue;
+            row = c->row[j];
+            left -= weight[j] * far[j];
+        }
+        if (row < 0) TRY(rest(c->q, k, center, &row));
+        memcpy(center + (i64)k * p->d, row_at(p, row), row_bytes(p));
+        for (i32 j = 0; j < c->n; j++) {
+            const f64 d2 = points_distance(p->d, row_at(p, c->row[j]), row_at(p, row));
+            far[j] = k == 0 ? d2 : dmin(far[j], d2);
+        }
+    }
+    return 0;
+}
+
+static err oversample(struct candidates *c, i32 restart, f64 *center) {
+    const struct points *p = c->q->p;
+    f64 *weight = NULL, *far = NULL;
+    NEW(c->least, p->n);
+    NEW(c->owner, p->n);
+    NEW(c->sum, p->n / BLOCK_ROWS + 1);
+    for (i64 i = 0; i < p->n; i++) c->least[i] = INFINITY;
+    TRY(add_candidate(c, (i64)(kmeans_uniform(c->q->seed, restart, DRAWS_OF_ROUNDS - 1) * (f64)p->n)));
+    f64 all = look_at_new(c);
+    for (i32 r = 0; r < ROUNDS && all > 0; r++) {
+        TRY(draw_round(c, restart, r, all));
+        all = look_at_new(c);
+    }
+    err e = mem_new((void **)&weight, c->n, sizeof *weight);
+    if (e >= 0) e = mem_new((void **)&far, c->n, sizeof *far);
+    if (e >= 0) e = choose(c, restart, weight, far, center);
+    mem_free(weight);
+    mem_free(far);
+    return e;
+}
+
+static err oversampled(const struct seeding *q, i32 restart, f64 *center) {
+    struct candidates c = {.q = q};
+    const err e = oversample(&c, restart, center);
+    mem_free(c.row);
+    mem_free(c.least);
+    mem_free(c.owner);
+    mem_free(c.sum);
+    return e;
+}
+
 err kmeans_seed(const struct seeding *q, i32 restart, f64 *center) {
     struct draw t = {.q = q};
-    if (!q->plusplus) {
+    if (q->how == SEED_PARALLEL) return oversampled(q, restart, center);
+    if (q->how == SEED_RANDOM) {
         random_rows(q, restart, center);
         return 0;
     }
