@@ -113,7 +113,7 @@ err trainer_job(struct stretto_trainer *t, const struct events *to);
 /* Runs everything that precedes the first training step, to find its errors, and discards the result. *horizon: resolved. The
  * data are scaled. */
 err need_forecaster(const struct options *o, const char *verb); /* E106 where --task is not forecast */
-err trainer_check(const struct options *o, stretto_data *data, i64 *horizon);
+err trainer_check(const struct options *o, stretto_data *data, i64 *horizon, struct split *split);
 void trainer_listen(struct stretto_trainer *t); /* history.c: sends its events to the caller and to `history` */
 
 /* api_model.c: the training record that goes into the model file: when, where, on what, how good (JSON). */

@@ -8,6 +8,7 @@
 #include "data/check.h"
 #include "data/names.h"
 #include "data/time.h"
+#include "learn/column_rank.h"
 #include "learn/series_set.h"
 
 static void finding_text(const struct finding *f, struct str *out) {
@@ -81,6 +82,9 @@ struct checking {
     bool targeted;            /* the user named a target: report if it is missing */
     bool guessed;             /* the target */
     bool dropped;             /* the given roles do not fit: other columns were examined */
+    i64 horizon;              /* of a training, if set is not NULL */
+    struct split split;
+    struct column_ranks ranks; /* n = 0: not asked for */
     struct str table, text, config, command;
 };
 
@@ -109,17 +113,16 @@ static void put_cells_first(struct findings *found, struct findings *cells) {
 
 /* Collects the errors that a training with these options would report before its first step. Takes ownership of s. */
 static err try_training(struct checking *c, const char *path, struct series *s, struct findings *found) {
-    i64 horizon;
     TRY(series_set_make(s, path, &c->set));
     stretto_data data = {.set = &c->set->set};
-    const err e = trainer_check(&c->o, &data, &horizon);
+    const err e = trainer_check(&c->o, &data, &c->horizon, &c->split);
     if (e == -E601) return e;
     if (e < 0) {
         findings_add(found, false, NO_COLUMN, err_last());
         return 0;
     }
     str_free(&c->config);
-    propose(&c->o, c->set->s, horizon, &c->config);
+    propose(&c->o, c->set->s, c->horizon, &c->config);
     return 0;
 }
 
@@ -202,6 +205,103 @@ static err look(struct checking *c, const char *path) {
     return str_ok(&c->table);
 }
 
+static bool is_in_series(const struct series *s, const char *name) {
+    bool found = false;
+    for (i32 i = 0; i < s->ncol; i++) found |= strcmp(s->name[i], name) == 0;
+    return found;
+}
+
+/* Is the name an item of a list with commas between? */
+static bool is_listed(const char *list, const char *name) {
+    const size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)) != NULL; at++)
+        if ((at == list || at[-1] == ',') && (at[n] == 0 || at[n] == ',')) return true;
+    return false;
+}
+
+/* Names of the columns of numbers that the series lacks, as a list for --past. */
+static void other_columns(const struct checking *c, struct str *out) {
+    const struct series *s = c->set->s;
+    for (i32 i = 0; i < c->t->ncol; i++) {
+        const struct column *col = &c->t->col[i];
+        f64 value;
+        const bool useful = col->type == COL_NUMBER && !strchr(col->name, ',') && !column_constant(col, c->t->nrow, &value);
+        if (useful && !is_in_series(s, col->name) && !is_listed(s->time_columns, col->name))
+            str_addf(out, "%s%s", out->len > 0 ? "," : "", col->name);
+    }
+}
+
+static err series_with(const struct checking *c, const char *past, struct findings *found, struct series **out) {
+    struct options o;
+    TRY(opt_copy(&o, &c->o));
+    const char *time = c->set->s->time_columns;
+    err e = opt_set_id(&o, OPT_past, past, &OPT_API);
+    if (e >= 0 && *time && !opt_given(&o, OPT_time)) e = opt_set_id(&o, OPT_time, time, &OPT_API);
+    const struct series_options so = series_options_of(&o);
+    if (e >= 0) e = check_table(c->t, &so, found, out);
+    opt_free(&o);
+    return e;
+}
+
+/* Where no columns were given beside the target, the others stand as past ones: which of them to give is what the user asks.
+ * *out: NULL = there are none. */
+static err series_of_all(const struct checking *c, struct series **out) {
+    struct findings found = {0};
+    struct str past = {0};
+    *out = NULL;
+    if (opt_given(&c->o, OPT_past) || opt_given(&c->o, OPT_known)) return 0;
+    other_columns(c, &past);
+    const err e = past.len > 0 ? series_with(c, str_text(&past), &found, out) : 0;
+    str_free(&past);
+    return e;
+}
+
+/* --importance: where a training is possible. */
+static err rank_columns(struct checking *c) {
+    struct run_context w = {0};
+    struct series *all = NULL;
+    const struct events none = {0};
+    if (!c->o.importance || !c->set) return 0;
+    err e = series_of_all(c, &all);
+    if (e >= 0) e = run_context_open(&c->o, &none, NULL, false, &w);
+    if (e >= 0) e = column_ranks_make(all ? all : c->set->s, c->split.train, c->horizon, &c->o, &w.use, &c->ranks);
+    run_context_close(&w);
+    series_free(all);
+    return e;
+}
+
+enum { BAR = 30 };
+
+static void ranks_text(const struct column_ranks *r, const char *target, struct str *out) {
+    if (r->n == 0) return;
+    str_addf(out, "importance of columns for %s, %lld row%s ahead (forest of %d trees on %lld rows, R2 %.2f out of bag):\n",
+             target, (long long)r->horizon, r->horizon == 1 ? "" : "s", r->trees, (long long)r->rows, r->r2);
+    for (i32 i = 0; i < r->n; i++) {
+        const i32 bar = (i32)(r->of[i].share / dmax(1e-9, r->of[0].share) * BAR + 0.5), wide = 24 + (i32)strlen(r->of[i].name) -
+                                                                                              str_columns(r->of[i].name);
+        str_addf(out, "  %-*s %5.1f%%  ", wide, r->of[i].name, 100 * r->of[i].share);
+        for (i32 k = 0; k < bar; k++) str_add(out, "#");
+        str_addf(out, "%s\n", r->of[i].chance ? "  no more than random numbers" : "");
+    }
+}
+
+static struct js *ranks_json(const struct column_ranks *r) {
+    struct js *o = js_object(), *list = js_array();
+    for (i32 i = 0; i < r->n; i++) {
+        struct js *one = js_object();
+        js_put_text(one, "column", r->of[i].name);
+        js_put_f64(one, "share", r->of[i].share);
+        js_put_bool(one, "chance", r->of[i].chance);
+        js_push(list, one);
+    }
+    js_put_i64(o, "horizon", r->horizon);
+    js_put_i64(o, "rows", r->rows);
+    js_put_i64(o, "trees", r->trees);
+    js_put_f64(o, "r2_out_of_bag", r->r2);
+    js_put(o, "columns", list);
+    return o;
+}
+
 /* Merges findings of one kind in several columns: the text shows the first and names the other columns, the JSON has all.
  * Non-numeric cells are of one kind if they contain the same word. */
 static bool alike(const struct finding *a, const struct finding *b) {
@@ -247,6 +347,7 @@ static err show(struct checking *c, int json) {
             str_addf(&c->text, "columns%s: %s\n", c->guessed ? " (the target is a guess)" : "", c->found.roles);
         if (c->set) series_text(c->set->s, &c->text);
         findings_text(c, &c->text);
+        ranks_text(&c->ranks, c->set ? c->set->s->name[0] : "", &c->text);
         if (c->command.len) str_addf(&c->text, "all of it in one command:\n  %s", str_text(&c->command));
         if (c->config.len) str_addf(&c->text, "a config that fits:\n%s", str_text(&c->config));
         return 0;
@@ -258,6 +359,7 @@ static err show(struct checking *c, int json) {
     if (c->found.roles[0]) js_put_text(o, "roles", c->found.roles);
     if (c->set) js_put_i64(o, "merged", c->set->s->merged);
     js_put(o, "findings", list);
+    if (c->ranks.n > 0) js_put(o, "importance", ranks_json(&c->ranks));
     if (c->command.len) js_put_text(o, "command", str_text(&c->command));
     js_put_text(o, "config", str_text(&c->config));
     err e = js_text(o, &c->text, 2);
@@ -271,6 +373,7 @@ static err look_and_show(stretto_config *config, const char *path, int json, boo
     if (proposed_config) *proposed_config = NULL;
     err e = opt_copy(&c.o, &config->o);
     if (e >= 0) e = look(&c, path);
+    if (e >= 0) e = rank_columns(&c);
     if (e >= 0) e = show(&c, json);
     if (e >= 0) e = text_give(&c.text, out);
     if (e >= 0 && proposed_config && c.config.len) e = text_give(&c.config, proposed_config);
@@ -283,6 +386,7 @@ static err look_and_show(stretto_config *config, const char *path, int json, boo
     str_free(&c.text);
     str_free(&c.config);
     str_free(&c.command);
+    column_ranks_free(&c.ranks);
     if (c.set) dataset_free(&c.set->set);
     table_free(c.t);
     opt_free(&c.o);

@@ -62,7 +62,7 @@ stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out) {
     return text_give(&text, yaml_out);
 }
 
-err trainer_check(const struct options *o, stretto_data *data, i64 *horizon) {
+err trainer_check(const struct options *o, stretto_data *data, i64 *horizon, struct split *split) {
     struct stretto_trainer *t;
     NEW(t, 1);
     err e = open_trainer(o, data, false, t);
@@ -70,6 +70,7 @@ err trainer_check(const struct options *o, stretto_data *data, i64 *horizon) {
     if (e >= 0) e = resolve(&t->job, t->learner);
     if (e >= 0 && t->learner->prepare) e = t->learner->prepare(&t->job);
     *horizon = t->o.horizon;
+    *split = t->job.split;
     stretto_trainer_free(t);
     return e;
 }

@@ -20,7 +20,8 @@ enum rng_stream {
     RNG_WIRE,
     RNG_PLACE,
     RNG_FOREST,
-    RNG_UNKNOWN
+    RNG_UNKNOWN,
+    RNG_RANK
 };
 
 /* Four 32-bit words for counter (index, stream, extra) under the key seed. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "data/build.h"
 #include "data/mend.h"
 
@@ -209,6 +210,20 @@ static err fill_categories(const struct build *b, struct series *s) {
     return 0;
 }
 
+static err keep_time_columns(const struct build *b, struct series *s) {
+    struct str list = {0};
+    bool commas = false;
+    for (i32 i = 0; i < b->ntime; i++) {
+        const char *name = b->t->col[b->time_col[i]].name;
+        commas |= strchr(name, ',') != NULL;
+        str_addf(&list, "%s%s", i > 0 ? "," : "", name);
+    }
+    err e = str_ok(&list);
+    if (e >= 0) e = arena_keep(&s->names, &s->time_columns, commas ? "" : str_text(&list));
+    str_free(&list);
+    return e;
+}
+
 err build_values(struct build *b, struct series *s) {
     i64 future = future_from(b);
     TRY(check_cells(b, future));
@@ -237,6 +252,7 @@ err build_values(struct build *b, struct series *s) {
         s->filled = NULL;
     }
     TRY(arena_keep(&s->names, &s->roles, b->roles));
+    TRY(keep_time_columns(b, s));
     for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(b->t, b->row[i]);
     TRY(fill_categories(b, s));
     s->time = b->time;

@@ -26,7 +26,7 @@ struct forest_spec forest_spec_of(const struct options *o) {
     if (strcmp(o->criterion, "gain-ratio") == 0) q.criterion = CRITERION_GAIN_RATIO;
     q.weighted = strcmp(o->voting, "weighted") == 0;
     q.balanced = strcmp(o->class_weights, "balanced") == 0;
-    q.permutation = strcmp(o->importance, "permutation") == 0;
+    q.permutation = strcmp(o->importance_by, "permutation") == 0;
     return q;
 }
 
@@ -326,7 +326,7 @@ static const struct model_ops ops = {.open = open_file, .take = take, .predict =
                                      .load = forest_load, .free = forest_free};
 
 static const enum opt_id takes[] = {OPT_trees, OPT_depth, OPT_min_leaf, OPT_mtry, OPT_reduce, OPT_criterion, OPT_class_weights,
-                                    OPT_voting, OPT_importance, OPT_seed, OPT_time_limit, OPT_checkpoint_every,
+                                    OPT_voting, OPT_importance_by, OPT_seed, OPT_time_limit, OPT_checkpoint_every,
                                     OPT_COUNT};
 
 const struct learner learner_forest = {.name = "forest", .help = "random forest: classes or numbers from a table",

@@ -307,8 +307,8 @@ static void same_forest(const struct forest *a, const struct forest *b) {
 
 static const char *const kinds[] = {
     "target=y trees=13", "target=y trees=13 criterion=entropy min-leaf=4", "target=y trees=13 criterion=gain-ratio depth=6",
-    "target=y trees=13 class-weights=balanced voting=weighted importance=permutation", "target=e trees=13 min-leaf=3",
-    "target=e trees=7 voting=weighted reduce=3 importance=permutation", "target=y trees=7 reduce=2"};
+    "target=y trees=13 class-weights=balanced voting=weighted importance-by=permutation", "target=e trees=13 min-leaf=3",
+    "target=e trees=7 voting=weighted reduce=3 importance-by=permutation", "target=y trees=7 reduce=2"};
 
 TEST(forest_is_the_same_on_any_threads_and_ranks) {
     static const i32 shape[][2] = {{1, 2}, {1, 3}, {2, 1}, {3, 2}};
