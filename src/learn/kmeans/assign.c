@@ -224,8 +224,54 @@ static i32 open_block(const struct centers *c, const struct points *p, struct tr
     return n;
 }
 
+/* ------------------------------------------------------------------ one panel ----------------------------------------------- */
+
+/* Where one panel holds all centers and rows are short, a row's products cost less than to look at its bounds. */
+enum { SHORT = 32 };
+static bool is_direct(const struct centers *c) { return c->groups == 1 && c->d <= SHORT; }
+
+/* The lowest index of least f64 distance among the centers of a mask. */
+static i32 nearest_of(const struct centers *c, const f64 *x, u32 mask) {
+    i32 found = __builtin_ctz(mask);
+    f64 best = points_distance(c->d, x, c->c + (i64)found * c->d);
+    for (mask &= mask - 1; mask; mask &= mask - 1) {
+        const i32 k = __builtin_ctz(mask);
+        const f64 d2 = points_distance(c->d, x, c->c + (i64)k * c->d);
+        if (!(d2 < best)) continue;
+        best = d2;
+        found = k;
+    }
+    return found;
+}
+
+/* The margin of find_limit for the largest norm that a point may have. */
+static void assign_direct(const struct centers *c, const struct points *p, struct track *t, struct assign_work *w, i64 from,
+                          i64 to, struct assign_count *count) {
+    const f64 x = 1 + 4 * E, product = c->rounding * c->far * (c->far + 2 * x) + 1e-30;
+    const f32 margin = (f32)((2 * product + plain_rounding(c->d) * (x + c->far) * (x + c->far)) * (1 + 4 * E));
+    const u32 all = c->k >= LANES ? 0xffff : (1u << c->k) - 1;
+    u32 mask[BLOCK];
+    for (; from < to; from += BLOCK) {
+        const i32 n = (i32)lmin(BLOCK, to - from);
+        for (i32 r = 0; r < n; r++) w->row[r] = p->f + (from + r) * c->d;
+        c->near->product(n, c->d, w->row, c->panel, c->start, w->value, w->least);
+        c->near->pick(n, w->value, w->least, margin, 8 * (f32)E, mask);
+        for (i32 r = 0; r < n; r++) {
+            const u32 m = mask[r] & all;
+            const i32 label = (m & (m - 1)) == 0 ? __builtin_ctz(m) : nearest_of(c, p->x + (from + r) * c->d, m);
+            count->changed += label != t->label[from + r];
+            t->label[from + r] = label;
+        }
+        count->distances += (i64)n * c->k;
+    }
+}
+
 void assign_rows(const struct centers *c, const struct points *p, struct track *t, struct assign_work *w, i64 from, i64 to,
                  struct assign_count *count) {
+    if (is_direct(c)) {
+        assign_direct(c, p, t, w, from, to, count);
+        return;
+    }
     for (; from < to; from += BLOCK) {
         const i32 n = open_block(c, p, t, w, from, lmin(to, from + BLOCK));
         for (i32 g = 0; g < c->groups; g++) {

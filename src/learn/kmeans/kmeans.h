@@ -47,8 +47,8 @@ err kmeans_seed(const struct seeding *q, i32 restart, f64 *center);
 #define DRAWS_OF_BATCHES ((i64)1 << 41)
 f64 kmeans_uniform(u64 seed, i32 restart, i64 i);
 /* Moves each center whose flag `empty` is set to the point farthest from its nearest center, the first of such, one after the
- * other.  *row: of the last one. */
-err kmeans_reseed(const struct points *p, struct pool *pool, i32 k, const bool *empty, f64 *center, i64 *row);
+ * other.  label: [n] a near center of each point, -1 = not known here.  *row: of the last one. */
+err kmeans_reseed(const struct points *p, struct pool *pool, i32 k, const bool *empty, const i32 *label, f64 *center, i64 *row);
 
 /* lloyd.c: Lloyd's iterations (IEEE Trans. Inf. Theory, 1982) from l->model on, as map, merge and update. */
 enum lloyd_step {

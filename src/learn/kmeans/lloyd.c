@@ -162,7 +162,7 @@ static err move_empty(struct lloyd *l) {
     i64 n = 0, row;
     for (i32 k = 0; k < l->c.k; k++) n += l->empty[k] = lloyd_counts(l)[k] == 0;
     if (n == 0) return 0;
-    TRY(kmeans_reseed(l->p, l->use->pool, l->c.k, l->empty, l->model, &row));
+    TRY(kmeans_reseed(l->p, l->use->pool, l->c.k, l->empty, l->t.label, l->model, &row));
     if (l->reseeded == 0)
         event_note(l->use->events, EVENT_NOTE, "%lld cluster%s empty: its center moves to the farthest point (row %lld)",
                    (long long)n, n == 1 ? " is" : "s are", (long long)row + 1);

@@ -36,7 +36,15 @@ static i32 open_groups(i32 n, f32 u, const f32 *bound, const f32 *drift, const f
     return found;
 }
 
-const struct near_ops near_ref = {.product = product, .distance = distance, .open = open_groups};
+static void pick(i32 n, const f32 *value, const f32 *least, f32 margin, f32 share, u32 *mask) {
+    for (i32 r = 0; r < n; r++) {
+        const f32 limit = least[r] + margin + share * fabsf(least[r]);
+        mask[r] = 0;
+        for (i32 k = 0; k < LANES; k++) mask[r] |= (u32)!(value[r * LANES + k] > limit) << k;
+    }
+}
+
+const struct near_ops near_ref = {.product = product, .distance = distance, .open = open_groups, .pick = pick};
 
 extern const struct near_ops near_base;
 #if defined(__x86_64__)

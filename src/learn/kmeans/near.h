@@ -18,6 +18,8 @@ struct near_ops {
     /* Groups whose centers may be nearer than u: the g < n with u >= bound[g] - drift[g] and u >= half[g], ascending in list.
      * All three arrays have 15 readable floats behind the last.  Returns their number. */
     i32 (*open)(i32 n, f32 u, const f32 *bound, const f32 *drift, const f32 *half, i32 *list);
+    /* mask[r]: the lanes k of row r of a panel's products that are not above least[r] + margin + share * |least[r]|. */
+    void (*pick)(i32 n, const f32 *value, const f32 *least, f32 margin, f32 share, u32 *mask);
 };
 
 extern const struct near_ops near_ref;

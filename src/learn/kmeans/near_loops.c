@@ -16,6 +16,7 @@ INLINE f32 v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 INLINE u32 v_reaches(vf u, vf a, vf b) {
     return _mm512_cmp_ps_mask(u, a, _CMP_GE_OQ) & (u32)_mm512_cmp_ps_mask(u, b, _CMP_GE_OQ);
 }
+INLINE u32 v_above(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 #elif defined(ISA_avx2)
 enum { ROWS = 6 };
 INLINE vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
@@ -32,6 +33,7 @@ INLINE f32 v_sum(vf a) {
 INLINE u32 v_reaches(vf u, vf a, vf b) {
     return (u32)_mm256_movemask_ps(_mm256_and_ps(_mm256_cmp_ps(u, a, _CMP_GE_OQ), _mm256_cmp_ps(u, b, _CMP_GE_OQ)));
 }
+INLINE u32 v_above(vf a, vf b) { return (u32)_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)); }
 #else
 enum { ROWS = REGS / 8 };
 #if defined(ISA_neon)
@@ -47,6 +49,11 @@ INLINE f32 v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 INLINE u32 v_reaches(vf u, vf a, vf b) {
     u32 mask = 0;
     for (i32 k = 0; k < VL; k++) mask |= (u32)(u[k] >= a[k] && u[k] >= b[k]) << k;
+    return mask;
+}
+INLINE u32 v_above(vf a, vf b) {
+    u32 mask = 0;
+    for (i32 k = 0; k < VL; k++) mask |= (u32)(a[k] > b[k]) << k;
     return mask;
 }
 #endif
@@ -120,5 +127,14 @@ static i32 open_groups(i32 n, f32 u, const f32 *bound, const f32 *drift, const f
     return found;
 }
 
+static void pick(i32 n, const f32 *value, const f32 *least, f32 margin, f32 share, u32 *mask) {
+    for (i32 r = 0; r < n; r++) {
+        const vf limit = v_set1(least[r] + margin + share * (least[r] < 0 ? -least[r] : least[r]));
+        u32 above = 0;
+        UNROLL for (i32 s = 0; s < SUB; s++) above |= v_above(v_load(value + r * LANES + s * VL), limit) << (s * VL);
+        mask[r] = ~above & 0xffff;
+    }
+}
+
 extern const struct near_ops JOIN(near_, ISA);
-const struct near_ops JOIN(near_, ISA) = {.product = product, .distance = distance, .open = open_groups};
+const struct near_ops JOIN(near_, ISA) = {.product = product, .distance = distance, .open = open_groups, .pick = pick};

@@ -17,51 +17,102 @@ static size_t row_bytes(const struct points *p) { return sizeof(f64) * (size_t)p
 
 /* ------------------------------------------------------------------ farthest point ------------------------------------------ */
 
+/* Squared distances to the nearest center.  A bound is enough for most points: only those are measured against all centers
+ * whose bound is the largest, until the largest one is exact. */
 struct reach {
     const struct points *p;
     i32 k;              /* centers to look at */
     const f64 *center;  /* [k][d] */
     const bool *skip;   /* [k] NULL = none */
-    f64 *least;         /* [n] squared distance to the nearest center so far */
+    f64 *least;         /* [n] at least the distance to the nearest center */
+    bool *exact;        /* [n] it is that distance */
+    f64 *top;           /* [blocks] largest of least */
+    const i32 *label;   /* [n] a near center, -1 = not known; NULL = none is known */
+    const f64 *added;   /* a further center; NULL = begin */
     _Atomic i64 next;
 };
+
+static i32 first_center(const struct reach *r, i64 i) {
+    const i32 known = r->label ? r->label[i] : -1;
+    i32 k = 0;
+    if (known >= 0 && (!r->skip || !r->skip[known])) return known;
+    while (r->skip && r->skip[k]) k++; /* not all are empty */
+    return k;
+}
+
+static f64 top_of(const struct reach *r, i64 block) {
+    f64 top = -1;
+    for (i64 i = block * BLOCK_ROWS; i < lmin(r->p->n, (block + 1) * BLOCK_ROWS); i++) top = dmax(top, r->least[i]);
+    return top;
+}
 
 static void reach_blocks(void *self, i32 worker) {
     struct reach *r = self;
     const i32 d = r->p->d;
     (void)worker;
-    for (i64 at; (at = atomic_fetch_add(&r->next, BLOCK_ROWS)) < r->p->n;)
-        for (i64 i = at; i < lmin(r->p->n, at + BLOCK_ROWS); i++)
-            for (i32 k = 0; k < r->k; k++)
-                if (!r->skip || !r->skip[k])
-                    r->least[i] = dmin(r->least[i], points_distance(d, row_at(r->p, i), r->center + (i64)k * d));
+    for (i64 at; (at = atomic_fetch_add(&r->next, BLOCK_ROWS)) < r->p->n;) {
+        for (i64 i = at; i < lmin(r->p->n, at + BLOCK_ROWS); i++) {
+            const f64 *to = r->added ? r->added : r->center + (i64)first_center(r, i) * d;
+            const f64 d2 = points_distance(d, row_at(r->p, i), to);
+            r->least[i] = r->added ? dmin(r->least[i], d2) : d2;
+        }
+        r->top[at / BLOCK_ROWS] = top_of(r, at / BLOCK_ROWS);
+    }
 }
 
-static i64 farthest(struct reach *r, struct pool *pool, i32 k, const f64 *center, const bool *skip) {
-    i64 best = 0;
-    r->k = k;
-    r->center = center;
-    r->skip = skip;
+static void measure(struct reach *r, i64 i) {
+    for (i32 k = 0; k < r->k; k++)
+        if (!r->skip || !r->skip[k])
+            r->least[i] = dmin(r->least[i], points_distance(r->p->d, row_at(r->p, i), r->center + (i64)k * r->p->d));
+    r->exact[i] = true;
+    r->top[i / BLOCK_ROWS] = top_of(r, i / BLOCK_ROWS);
+}
+
+/* The first of the points with the largest distance to their nearest center. */
+static i64 farthest(struct reach *r, struct pool *pool, const f64 *added) {
+    const i64 blocks = (r->p->n + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    r->added = added;
     atomic_store(&r->next, 0);
     pool_run(pool, reach_blocks, r);
-    for (i64 i = 1; i < r->p->n; i++)
-        if (r->least[i] > r->least[best]) best = i;
-    return best;
+    for (;;) {
+        i64 block = 0;
+        for (i64 b = 1; b < blocks; b++)
+            if (r->top[b] > r->top[block]) block = b;
+        i64 i = block * BLOCK_ROWS;
+        while (r->least[i] < r->top[block]) i++;
+        if (r->exact[i]) return i;
+        measure(r, i);
+    }
 }
 
-err kmeans_reseed(const struct points *p, struct pool *pool, i32 k, const bool *empty, f64 *center, i64 *row) {
-    struct reach r = {.p = p};
-    i32 last = -1;
-    NEW(r.least, p->n);
-    for (i64 i = 0; i < p->n; i++) r.least[i] = INFINITY;
-    for (i32 i = 0; i < k; i++) {
-        if (!empty[i]) continue;
-        *row = last < 0 ? farthest(&r, pool, k, center, empty) : farthest(&r, pool, 1, center + (i64)last * p->d, NULL);
-        memcpy(center + (i64)i * p->d, row_at(p, *row), row_bytes(p));
-        last = i;
-    }
-    mem_free(r.least);
+static err reach_new(const struct points *p, i32 k, const f64 *center, struct reach *out) {
+    *out = (struct reach){.p = p, .k = k, .center = center};
+    NEW(out->least, p->n);
+    NEW(out->exact, p->n);
+    NEW(out->top, p->n / BLOCK_ROWS + 1);
     return 0;
+}
+
+static void reach_free(struct reach *r) {
+    mem_free(r->least);
+    mem_free(r->exact);
+    mem_free(r->top);
+}
+
+err kmeans_reseed(const struct points *p, struct pool *pool, i32 k, const bool *empty, const i32 *label, f64 *center, i64 *row) {
+    struct reach r;
+    const f64 *added = NULL;
+    err e = reach_new(p, k, center, &r);
+    r.skip = empty;
+    r.label = label;
+    for (i32 i = 0; i < k && e >= 0; i++) {
+        if (!empty[i]) continue;
+        *row = farthest(&r, pool, added);
+        memcpy(center + (i64)i * p->d, row_at(p, *row), row_bytes(p));
+        added = center + (i64)i * p->d;
+    }
+    reach_free(&r);
+    return e;
 }
 
 /* ------------------------------------------------------------------ k-means++ ----------------------------------------------- */
@@ -120,12 +171,11 @@ static i64 pick(const struct draw *t, f64 u) {
 
 /* Where f32 no longer tells the rest of the points apart: the farthest from the first k centers. */
 static err rest(const struct seeding *q, i32 k, const f64 *center, i64 *row) {
-    struct reach r = {.p = q->p};
-    NEW(r.least, q->p->n);
-    for (i64 i = 0; i < q->p->n; i++) r.least[i] = INFINITY;
-    *row = farthest(&r, q->pool, k, center, NULL);
-    mem_free(r.least);
-    return 0;
+    struct reach r;
+    const err e = reach_new(q->p, k, center, &r);
+    if (e >= 0) *row = farthest(&r, q->pool, NULL);
+    reach_free(&r);
+    return e;
 }
 
 static err plusplus(struct draw *t, i32 restart, f64 *center) {
