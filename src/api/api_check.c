@@ -3,33 +3,12 @@
 #include <string.h>
 
 #include "api/advice.h"
-#include "api/api.h"
+#include "api/check.h"
 #include "base/json.h"
-#include "data/check.h"
 #include "data/names.h"
 #include "data/time.h"
 #include "learn/column_rank.h"
 #include "learn/series_set.h"
-
-static void finding_text(const struct finding *f, struct str *out) {
-    size_t n = strcspn(f->r.text, "\n");
-    str_addf(out, "%s[%c%03d] %s%s%.*s\n", f->warning ? "warning" : "error", f->warning ? 'W' : 'E', f->r.code, f->r.where,
-             f->r.where[0] ? ": " : "", (int)n, f->r.text);
-    str_add_lines(out, "  ", f->r.text + n + (f->r.text[n] ? 1 : 0));
-    str_add_lines(out, "  fix: ", f->r.fix);
-}
-
-static struct js *finding_json(const struct finding *f) {
-    struct js *o = js_object();
-    char code[16];
-    snprintf(code, sizeof code, "%c%03d", f->warning ? 'W' : 'E', f->r.code);
-    js_put_text(o, "code", code);
-    js_put_bool(o, "warning", f->warning);
-    js_put_text(o, "where", f->r.where);
-    js_put_text(o, "text", f->r.text);
-    js_put_text(o, "fix", f->r.fix);
-    return o;
-}
 
 static void describe_table(const struct table *t, struct str *out) {
     static const char *const type[] = {"number", "time", "category"};
@@ -394,6 +373,11 @@ static err look_and_show(stretto_config *config, const char *path, int json, boo
 }
 
 stretto_err stretto_check(stretto_config *config, const char *path, int json, char **out, char **proposed_config) {
+    const struct learner *l;
+    *out = NULL;
+    if (proposed_config) *proposed_config = NULL;
+    TRY(learner_of(&config->o, &l));
+    if (l->data != &data_series) return check_records(&config->o, l, path, json, out);
     return look_and_show(config, path, json, true, out, proposed_config);
 }
 
