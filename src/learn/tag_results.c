@@ -72,7 +72,7 @@ static err put_sentence(const struct vocab *label, const struct token_set *s, i3
                         const struct prediction_sink *to) {
     for (i64 t = s->first[k]; t < s->first[k + 1]; t++) {
         line->len = 0;
-        for (i32 c = 0; c < s->ncolumn; c++) {
+        for (i32 c = 0; c < s->ncolumn && !s->items; c++) {
             str_add(line, token_word(&s->column[c], t));
             str_add(line, s->tabs ? "\t" : " ");
         }

@@ -15,7 +15,7 @@ struct tag_rule {
 err tag_rule_learn(const struct token_set *s, i64 ntoken, const i32 *gold, i32 L, struct tag_rule *out);
 void tag_rule_free(struct tag_rule *r);
 
-/* The lines of the file, without its tags, each with the label that the model gives it. */
+/* The lines of the file, each with the label that the model gives it; of a file in CRFsuite's format the labels alone. */
 err tags_write(const struct token_set *s, const struct vocab *label, const i32 *best, const struct prediction_sink *to);
 
 /* model_ops.score of sentences [from, to), which `what` names: accuracy, precision, recall and F1 over chunks (chunks.h), the

@@ -20,6 +20,7 @@ struct reading {
     const char *file; /* name for messages */
     i64 line;
     bool inside;      /* the last line held a token */
+    err (*take)(struct reading *r, const char *p, const char *end); /* a line with a token */
 };
 
 static err fail_at(const struct reading *r, enum err_code code, const char *fix, const char *text) {
@@ -103,6 +104,77 @@ static err take_line(struct reading *r, const char *p, const char *end) {
     return 0;
 }
 
+/* ------------------------------------------------------------------ items --------------------------------------------------- */
+
+enum { ITEM_BYTES = 4096 };
+
+/* The text of an item without its escapes; *weight: what follows a colon, NULL = nothing. */
+static i64 unescape(const char *p, const char *end, char *to, const char **weight) {
+    i64 n = 0;
+    *weight = NULL;
+    for (; p < end && n < ITEM_BYTES; p++) {
+        if (*p == ':') {
+            *weight = p + 1;
+            break;
+        }
+        if (*p == '\\' && p + 1 < end && (p[1] == ':' || p[1] == '\\')) p++;
+        to[n++] = *p;
+    }
+    return n;
+}
+
+static err take_item(struct reading *r, const char *p, const char *end) {
+    struct token_set *s = r->s;
+    char word[ITEM_BYTES], text[200];
+    const char *weight;
+    f64 value;
+    const i64 n = unescape(p, end, word, &weight);
+    if (n == ITEM_BYTES) return fail_at(r, E203, "shorter items", "an item is longer than 4095 bytes");
+    if (weight && (!str_to_f64(weight, (size_t)(end - weight), '.', &value) || value != 1)) {
+        snprintf(text, sizeof text, "the item \"%.60s\" has the weight \"%.*s\": items either hold or do not", word,
+                 (int)lmin(30, end - weight), weight);
+        return fail_at(r, E204, "items without weights (\\: for a colon in an item), or one item for each range of values", text);
+    }
+    GROW(s->item, s->nitem, s->item_cap);
+    return vocab_code(&s->item_word, word, n, &s->item[s->nitem++]);
+}
+
+static err take_field(struct reading *r, i32 column, const char *p, i64 n) {
+    struct token_column *c = &r->s->column[column];
+    GROW(c->code, r->s->ntoken, c->cap);
+    return vocab_code(&c->word, p, n, &c->code[r->s->ntoken]);
+}
+
+static err take_items(struct reading *r, const char *p, const char *end) {
+    struct token_set *s = r->s;
+    const char *stop = memchr(p, '\t', (size_t)(end - p));
+    const char *label = p;
+    if (!stop) stop = end;
+    if (stop == p) return fail_at(r, E203, "LABEL, a tab, ITEM, a tab, ITEM ..", "the line begins with a tab: it has no label");
+    if (s->ncolumn == 0) {
+        s->ncolumn = 2;
+        s->items = s->tabs = true;
+        NEW(s->column, 2);
+    }
+    if (!r->inside) TRY(begin_sentence(r));
+    GROW(s->item_at, s->ntoken + 1, s->item_at_cap);
+    s->item_at[s->ntoken] = s->nitem;
+    TRY(take_field(r, 0, label, stop - label));
+    while (stop < end) {
+        p = stop + 1;
+        stop = memchr(p, '\t', (size_t)(end - p));
+        if (!stop) stop = end;
+        if (stop > p) TRY(take_item(r, p, stop));
+    }
+    const bool none = s->nitem == s->item_at[s->ntoken];
+    const char *first = none ? "-" : vocab_word(&s->item_word, s->item[s->item_at[s->ntoken]]);
+    TRY(take_field(r, 1, first, (i64)strlen(first)));
+    s->item_at[++s->ntoken] = s->nitem;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ text ---------------------------------------------------- */
+
 static err take_text(struct reading *r, const char *p, const char *const end) {
     if (end - p >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0) p += 3;
     while (p < end) {
@@ -112,9 +184,9 @@ static err take_text(struct reading *r, const char *p, const char *const end) {
         while (stop > p && (stop[-1] == '\r' || is_blank(stop[-1]))) stop--;
         r->line++;
         TRY(check_text(r, p, stop));
-        while (p < stop && is_blank(*p)) p++;
+        while (p < stop && is_blank(*p) && r->take == take_line) p++;
         if (p == stop) r->inside = false;
-        else TRY(take_line(r, p, stop));
+        else TRY(r->take(r, p, stop));
         p = next;
     }
     if (r->s->nsentence == 0) return FAIL_AT(E201, r->file, "a file with one token per line", "the file holds no token");
@@ -134,9 +206,11 @@ static void summarise(struct token_set *s) {
     d->nrow = s->nsentence;
     d->ncol = s->ncolumn;
     d->ntarget = s->tag >= 0;
-    const i32 n = snprintf(d->summary, sizeof d->summary, "read %.200s: %d sentence%s, %lld tokens, %d column%s",
-                           base_name(d->path), s->nsentence, s->nsentence == 1 ? "" : "s", (long long)s->ntoken, s->ncolumn,
-                           s->ncolumn == 1 ? "" : "s");
+    const i64 parts = s->items ? s->item_word.n : s->ncolumn;
+    const char *what = s->items ? "different item" : "column";
+    const i32 n = snprintf(d->summary, sizeof d->summary, "read %.200s: %d sentence%s, %lld tokens, %lld %s%s", base_name(d->path),
+                           s->nsentence, s->nsentence == 1 ? "" : "s", (long long)s->ntoken, (long long)parts, what,
+                           parts == 1 ? "" : "s");
     if (s->tag >= 0 && n < (i32)sizeof d->summary)
         snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %d different tags", token_tag(s)->word.n);
 }
@@ -149,6 +223,7 @@ static err set_roles(struct token_set *s, i32 tag) {
     NEW(s->input, s->ncolumn);
     for (i32 c = 0; c < s->ncolumn; c++) {
         if (c == s->tag) snprintf(s->column[c].name, sizeof s->column[c].name, "tag");
+        else if (s->items) snprintf(s->column[c].name, sizeof s->column[c].name, "first item");
         else snprintf(s->column[c].name, sizeof s->column[c].name, "column %d", c + 1);
         if (c != s->tag) s->input[s->ninput++] = c;
     }
@@ -161,8 +236,8 @@ static err set_roles(struct token_set *s, i32 tag) {
 
 /* ------------------------------------------------------------------ reading ------------------------------------------------- */
 
-static err load(const char *path, struct token_set **out) {
-    struct reading r = {.file = base_name(path)};
+static err load(const char *path, bool items, struct token_set **out) {
+    struct reading r = {.file = base_name(path), .take = items ? take_items : take_line};
     char *text;
     i64 n;
     *out = NULL;
@@ -184,7 +259,7 @@ static err end_read(struct token_set *s, err e, struct dataset **out) {
 err token_set_read(const char *path, i32 tag, struct dataset **out) {
     struct token_set *s;
     *out = NULL;
-    TRY(load(path, &s));
+    TRY(load(path, false, &s));
     return end_read(s, set_roles(s, tag), out);
 }
 
@@ -192,7 +267,7 @@ err token_set_read_as(const char *path, i32 ncolumn, i32 tag, struct dataset **o
     struct token_set *s;
     err e;
     *out = NULL;
-    TRY(load(path, &s));
+    TRY(load(path, false, &s));
     if (s->ncolumn == ncolumn) e = set_roles(s, tag);
     else if (tag >= 0 && s->ncolumn == ncolumn - 1) e = set_roles(s, TOKENS_NO_TAG);
     else
@@ -202,8 +277,24 @@ err token_set_read_as(const char *path, i32 ncolumn, i32 tag, struct dataset **o
     return end_read(s, e, out);
 }
 
+err token_set_read_items(const char *path, struct dataset **out) {
+    struct token_set *s;
+    *out = NULL;
+    TRY(load(path, true, &s));
+    return end_read(s, set_roles(s, 0), out);
+}
+
+static err read_items(const struct options *o, const char *path, struct dataset **out) {
+    if (strcmp(o->task, "crf") != 0)
+        return FAIL_AT(E106, "--tokens", "--task crf", "--task %s reads columns of words, not items as CRFsuite does", o->task);
+    if (o->target && *o->target)
+        return FAIL_AT(E106, "--target", "no --target", "the tag is what a line of CRFsuite's format begins with");
+    return token_set_read_items(path, out);
+}
+
 static err read_file(const struct options *o, const char *path, struct dataset **out) {
     i64 column;
+    if (strcmp(o->tokens, "crfsuite") == 0) return read_items(o, path, out);
     if (!o->target || !*o->target) return token_set_read(path, o->states > 0 ? TOKENS_NO_TAG : TOKENS_LAST, out);
     if (!str_to_i64(o->target, strlen(o->target), &column) || column < 0 || column > COLUMNS_MAX)
         return FAIL_AT(E103, "--target", "--target 3", "\"%.100s\" is no number of a column", o->target);
@@ -225,6 +316,9 @@ static void free_set(struct dataset *d) {
         mem_free(s->column[c].code);
         vocab_free(&s->column[c].word);
     }
+    mem_free(s->item_at);
+    mem_free(s->item);
+    vocab_free(&s->item_word);
     mem_free(s->column);
     mem_free(s->input);
     mem_free(s->first);
@@ -240,6 +334,10 @@ static u64 hash(const struct dataset *d) {
         h = comm_hash(h, s->column[c].code, sizeof *s->column[c].code * (size_t)s->ntoken);
         h = comm_hash(h, s->column[c].word.bytes, (size_t)s->column[c].word.fill);
     }
+    if (!s->items) return h;
+    h = comm_hash(h, s->item_at, sizeof *s->item_at * (size_t)(s->ntoken + 1));
+    h = comm_hash(h, s->item, sizeof *s->item * (size_t)s->nitem);
+    h = comm_hash(h, s->item_word.bytes, (size_t)s->item_word.fill);
     return h;
 }
 
@@ -277,7 +375,7 @@ static i32 facts(const struct dataset *d, struct report_fact *fact, struct arena
     return 3;
 }
 
-static const enum opt_id takes[] = {OPT_target, OPT_validation, OPT_test, OPT_data_changed, OPT_COUNT};
+static const enum opt_id takes[] = {OPT_tokens, OPT_target, OPT_validation, OPT_test, OPT_data_changed, OPT_COUNT};
 
 const struct data_kind data_tokens = {
     .name = "tokens",

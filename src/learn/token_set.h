@@ -4,6 +4,11 @@
  *     in         IN B-PP        the tag: the last column, or the one that --target numbers from 1; --target 0 = no tag
  *                               a blank line ends a sentence; carriage returns at line ends are ignored
  *
+ * Or, for learners that take attributes as they are (items), in the format of CRFsuite (Okazaki, 2007):
+ *
+ *     B-NP\tw=Confidence\tpos=NN       the tag, then any number of items, separated by tabs; "item:1" is "item", \: and \\ are
+ *                                      a colon and a backslash.  The first item stands as a column of its own
+ *
  * A learner asks for it by `.data = &data_tokens`; data_tokens.read then requires a tag column.  A record is a sentence:
  * set.nrow = sentences, and --test and --validation count sentences (token_set_split).  To predict or score, set
  * model_ops.open to a function that calls token_set_read_as with the columns of the training: the file may then lack the tag.
@@ -29,6 +34,11 @@ struct token_set {
     i32 nsentence, ncolumn;
     i32 tag;            /* column, -1 = none */
     bool tabs;          /* the first line separates columns by tabs */
+    bool items;         /* CRFsuite's format: item_at, item and item_word are filled; columns are the tag and the first item */
+    i64 *item_at;       /* [ntoken + 1] */
+    i32 *item;          /* [item_at[ntoken]] words of item_word */
+    struct vocab item_word;
+    i64 item_at_cap, item_cap, nitem;
     i32 ninput;
     i32 *input;         /* [ninput] the other columns, in the order of the file */
     i64 *first;         /* [nsentence + 1] first token of each sentence; first[nsentence] = ntoken */
@@ -56,6 +66,8 @@ err token_set_read(const char *path, i32 tag, struct dataset **out);
 /* The same for a model that was trained on `ncolumn` columns with the tag at `tag` (TOKENS_NO_TAG = none): a file with one column
  * less has no tag.  E903 for any other number of columns. */
 err token_set_read_as(const char *path, i32 ncolumn, i32 tag, struct dataset **out);
+/* A file in CRFsuite's format.  E203 for a line without a tag, E204 for an item with a weight other than 1. */
+err token_set_read_items(const char *path, struct dataset **out);
 /* "file:line" of a token. */
 void token_where(const struct token_set *s, i64 token, char where[256]);
 /* Sentences for training, validation and test by --validation and --test; default: all train.  A split that is set stays. */

@@ -11,6 +11,7 @@ struct crf {
     struct model model; /* first */
     struct templates t;
     i32 ncolumn, tag;   /* of the training file */
+    bool items;         /* it was in CRFsuite's format: attributes are items, and there are no templates */
     i32 L, Lp;
     i64 nattr;
     struct vocab attribute, label;

@@ -175,17 +175,23 @@ static int by_count(const void *a, const void *b) {
     return x->count != y->count ? (x->count > y->count ? -1 : 1) : x->id < y->id ? -1 : 1;
 }
 
-/* Numbers the attributes that are kept, most frequent first: rows that are used together then share cache lines. */
-static err keep(struct extraction *x, const struct vocab *all, struct counted *c, i32 cutoff, struct vocab *words) {
-    i32 *to, code;
+/* Numbers the attributes that are kept, most frequent first: rows that are used together then share cache lines.
+ * to [all->n]: the number of each, -1 = left out. */
+static err number_kept(const struct vocab *all, struct counted *c, i32 cutoff, struct vocab *words, i32 *to) {
+    i32 code;
     qsort(c, (size_t)all->n, sizeof *c, by_count);
-    NEW(to, all->n);
-    err e = 0;
-    for (i32 i = 0; i < all->n && e >= 0; i++) {
+    for (i32 i = 0; i < all->n; i++) {
         const char *word = vocab_word(all, c[i].id);
         to[c[i].id] = c[i].count >= cutoff ? words->n : -1;
-        if (c[i].count >= cutoff) e = vocab_code(words, word, (i64)strlen(word), &code);
+        if (c[i].count >= cutoff) TRY(vocab_code(words, word, (i64)strlen(word), &code));
     }
+    return 0;
+}
+
+static err keep(struct extraction *x, const struct vocab *all, struct counted *c, i32 cutoff, struct vocab *words) {
+    i32 *to;
+    NEW(to, all->n);
+    const err e = number_kept(all, c, cutoff, words, to);
     for (i32 i = 0; i < x->t->n; i++)
         for (i32 k = 0; k < x->keys[i].n; k++) x->keys[i].attribute[k] = to[x->keys[i].attribute[k]];
     mem_free(to);
@@ -225,10 +231,58 @@ static err choose(struct extraction *x, i32 cutoff, struct vocab *words, i64 *se
     return e;
 }
 
+/* ------------------------------------------------------------------ items --------------------------------------------------- */
+
+/* The attributes are the items of the file; of: [item_word.n] number of each, -1 = left out. */
+static err index_items(const struct token_set *s, i64 ntoken, const i32 *of, struct features *out) {
+    i64 n = 0;
+    *out = (struct features){.ntoken = ntoken};
+    NEW(out->at, ntoken + 1);
+    NEW(out->attribute, s->item_at[ntoken] + CRF_AHEAD);
+    for (i64 t = 0; t < ntoken; t++) {
+        out->at[t] = n;
+        for (i64 i = s->item_at[t]; i < s->item_at[t + 1]; i++)
+            if (of[s->item[i]] >= 0) out->attribute[n++] = of[s->item[i]];
+    }
+    out->at[ntoken] = n;
+    return 0;
+}
+
+static err collect_items(const struct token_set *s, i64 ntoken, i32 cutoff, struct vocab *words, i64 *seen,
+                         struct features *out) {
+    struct arena a = {0};
+    struct counted *c;
+    i32 *of;
+    ARENA_NEW(&a, c, s->item_word.n + 1);
+    ARENA_NEW(&a, of, s->item_word.n + 1);
+    *seen = 0;
+    for (i32 i = 0; i < s->item_word.n; i++) c[i].id = i;
+    for (i64 i = 0; i < s->item_at[ntoken]; i++) *seen += c[s->item[i]].count++ == 0;
+    err e = number_kept(&s->item_word, c, imax(1, cutoff), words, of);
+    if (e >= 0) e = index_items(s, ntoken, of, out);
+    arena_free(&a);
+    return e;
+}
+
+static err map_items(const struct token_set *s, const struct vocab *words, struct features *out) {
+    i32 *of;
+    NEW(of, s->item_word.n + 1);
+    for (i32 i = 0; i < s->item_word.n; i++) {
+        const char *word = vocab_word(&s->item_word, i);
+        of[i] = vocab_find(words, word, (i64)strlen(word));
+    }
+    const err e = index_items(s, s->ntoken, of, out);
+    mem_free(of);
+    return e;
+}
+
+/* ------------------------------------------------------------------ all of it ----------------------------------------------- */
+
 err features_collect(const struct templates *t, const struct token_set *s, i64 ntoken, i32 cutoff, struct pool *pool,
                      struct vocab *words, i64 *seen, struct features *out) {
     struct extraction x = {.t = t, .s = s, .ntoken = ntoken};
     *out = (struct features){0};
+    if (s->items) return collect_items(s, ntoken, cutoff, words, seen, out);
     err e = extract_all(&x, pool);
     if (e >= 0) e = choose(&x, cutoff, words, seen);
     if (e >= 0) e = index_tokens(&x, out);
@@ -252,6 +306,7 @@ err features_map(const struct templates *t, const struct token_set *s, struct po
                  struct features *out) {
     struct extraction x = {.t = t, .s = s, .ntoken = s->ntoken};
     *out = (struct features){0};
+    if (s->items) return map_items(s, words, out);
     err e = extract_all(&x, pool);
     if (e >= 0) e = look_up(&x, words);
     if (e >= 0) e = index_tokens(&x, out);

@@ -43,7 +43,8 @@ static err put_rows(struct tens_list *list, const char *name, const struct crf *
 err crf_save(const struct model *m, struct tens_list *list, struct str *json) {
     const struct crf *f = crf_of(m);
     struct js *o = js_object();
-    js_put_text(o, "template", f->t.text);
+    js_put_text(o, "template", f->items ? "" : f->t.text);
+    js_put_bool(o, "items", f->items);
     js_put_i64(o, "columns", f->ncolumn);
     js_put_i64(o, "tag", f->tag);
     js_put_i64(o, "labels", f->L);
@@ -107,6 +108,9 @@ static err take_naive(const struct st_file *file, const char *path, struct crf *
 }
 
 static err take_template(const char *path, const struct js *json, struct crf *f) {
+    f->items = js_bool(js_get(json, "items"), false);
+    f->t.bigram = f->items;
+    if (f->items) return 0;
     char *text = mem_strdup(js_str(js_get(json, "template"), ""));
     if (!text) return -E601;
     return templates_parse(text, path, f->ncolumn - (f->tag >= 0), &f->t);

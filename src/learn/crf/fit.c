@@ -49,7 +49,12 @@ static err take_data(struct crf *f, const struct learn_job *job, struct crf_prob
     f->tokens = p->ntoken;
     TRY(take_labels(f, s, p));
     TRY(tag_rule_learn(s, p->ntoken, p->gold, f->L, &f->rule));
-    TRY(templates_load(job->o->template, s->ninput, &f->t));
+    f->items = s->items;
+    if (s->items && job->o->template && *job->o->template)
+        return FAIL_AT(E106, "--template", "no --template",
+                       "the items of CRFsuite's format are the attributes: templates make none");
+    if (s->items) f->t.bigram = true;
+    else TRY(templates_load(job->o->template, s->ninput, &f->t));
     TRY(features_collect(&f->t, s, p->ntoken, (i32)job->o->cutoff, job->use.pool, &f->attribute, &f->seen, &p->f));
     if (f->attribute.n == 0)
         return FAIL_AT(E214, "--cutoff", "--cutoff 1", "none of %lld attributes occurs %lld times", (long long)f->seen,

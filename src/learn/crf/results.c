@@ -71,6 +71,7 @@ static err find_labels(const struct crf *f, const struct dataset *d, const struc
 err crf_open(const struct model *m, const struct options *o, const char *path, const struct events *to, struct dataset **out) {
     const struct crf *f = crf_of(m);
     (void)o, (void)to;
+    if (f->items) return token_set_read_items(path, out);
     return token_set_read_as(path, f->ncolumn, f->tag, out);
 }
 
