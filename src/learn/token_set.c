@@ -208,9 +208,9 @@ static void summarise(struct token_set *s) {
     d->ntarget = s->tag >= 0;
     const i64 parts = s->items ? s->item_word.n : s->ncolumn;
     const char *what = s->items ? "different item" : "column";
-    const i32 n = snprintf(d->summary, sizeof d->summary, "read %.200s: %d sentence%s, %lld tokens, %lld %s%s", base_name(d->path),
-                           s->nsentence, s->nsentence == 1 ? "" : "s", (long long)s->ntoken, (long long)parts, what,
-                           parts == 1 ? "" : "s");
+    const i32 n = snprintf(d->summary, sizeof d->summary, "read %.200s: %d sentence%s, %lld tokens, %lld %s%s",
+                           base_name(d->path), s->nsentence, s->nsentence == 1 ? "" : "s", (long long)s->ntoken,
+                           (long long)parts, what, parts == 1 ? "" : "s");
     if (s->tag >= 0 && n < (i32)sizeof d->summary)
         snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %d different tags", token_tag(s)->word.n);
 }
