@@ -115,7 +115,7 @@ static void build_line(struct console *c, struct str *b, i32 room) {
     snprintf(text, sizeof text, " %s windows/s", text_si(e->windows_per_s).s);
     if (e->windows_per_s > 0) room = piece(b, room, text, dim);
     snprintf(text, sizeof text, " epoch %s", text_fixed(e->epoch, 1).s);
-    piece(b, room, text, dim);
+    if (!isnan(e->epoch)) piece(b, room, text, dim);
 }
 
 /* Writes the text of c->line. */
@@ -139,13 +139,15 @@ static void plain_line(struct console *c, f64 now) {
     struct str *b = &c->line;
     b->len = 0;
     if (e->members > 1) str_addf(b, "member %d of %d  ", e->member + 1, e->members);
-    str_addf(b, "step %lld of %lld  epoch %s", (long long)e->step, (long long)e->steps, text_fixed(e->epoch, 1).s);
+    str_addf(b, "step %lld of %lld", (long long)e->step, (long long)e->steps);
+    if (!isnan(e->epoch)) str_addf(b, "  epoch %s", text_fixed(e->epoch, 1).s);
     if (!isnan(e->train)) str_addf(b, "  train %s", text_digits(e->train, 4).s);
     if (!isnan(e->valid)) str_addf(b, "  val %s%s", text_digits(e->valid, 4).s, e->valid <= c->best ? " (best)" : "");
     if (e->slices > 0)
         str_addf(b, "  %d slices %s rounds w %.0f efficiency %.0f%%", e->slices, text_fixed(e->rounds, 1).s, e->forgets,
                  100 * e->useful);
-    str_addf(b, "  %s windows/s  %s", text_si(e->windows_per_s).s, text_seconds(e->seconds).s);
+    if (!isnan(e->windows_per_s)) str_addf(b, "  %s windows/s", text_si(e->windows_per_s).s);
+    str_addf(b, "  %s", text_seconds(e->seconds).s);
     if (e->left >= 0) str_addf(b, "  left %s", text_seconds(e->left).s);
     str_add(b, "\n");
     c->drawn = now;

@@ -57,7 +57,7 @@ static err search(struct crf_run *r, struct search *s, i64 *evaluations, bool *f
 static void report(const struct crf_course *o, f64 started) {
     const struct learn_job *job = o->shots->job;
     const struct event e = {.kind = EVENT_STEP, .step = o->iterations, .steps = o->r->s->iterations, .train = o->objective,
-                            .valid = (f64)NAN, .grad_norm = o->norm, .lr = (f64)NAN, .windows_per_s = (f64)NAN,
+                            .epoch = (f64)NAN, .valid = (f64)NAN, .grad_norm = o->norm, .lr = (f64)NAN, .windows_per_s = (f64)NAN,
                             .seconds = clock_now() - started, .left = -1, .members = 1};
     if (comm_rank(job->use.comm) == 0) event_emit(job->use.events, &e);
 }
