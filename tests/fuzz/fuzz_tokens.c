@@ -40,7 +40,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const i64 before = mem_stats().live;
     mem_set_limit(512 << 20);
     const bool as = data[0] & 4, items = data[0] == 'I';
-    const err e = items ? token_set_read_items(path, &d) : as ? token_set_read_as(path, data[0] >> 4 & 7, data[0] & 3, &d) : token_set_read(path, data[0] % 5 - 2, &d);
+    const err e = items ? token_set_read_items(path, &d)
+                  : as  ? token_set_read_as(path, data[0] >> 4 & 7, data[0] & 3, &d)
+                        : token_set_read(path, data[0] % 5 - 2, &d);
     if (e >= 0) look(token_set_of(d));
     if (e >= 0) dataset_free(d);
     if (mem_stats().live != before) abort();
