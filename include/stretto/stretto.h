@@ -111,8 +111,9 @@ STRETTO_API double stretto_data_value(const stretto_data *self, int column, int6
 STRETTO_API const char *stretto_data_summary(stretto_data *self); /* one line: columns, records, frequency, time range */
 /* List all problems of a file (errors, what a training would refuse, leaks, constant runs) as text or, if json != 0, as JSON.
  * *proposed_config (may be NULL) receives a config as YAML that applies the first remedy of each error; NULL if no option is a
- * remedy.  A missing option target is guessed, with a warning.  Returns the code of the first error; *out is filled in that case,
- * too. */
+ * remedy.  A missing option target is guessed, with a warning.  Option importance ranks the columns by a random forest.  With
+ * another task than forecast: the problems of that learner's data, and no config.  Returns the code of the first error; *out is
+ * filled in that case, too. */
 STRETTO_API stretto_err stretto_check(stretto_config *config, const char *path, int json, char **out, char **proposed_config);
 /* Like stretto_check, but a guessed target is no warning. */
 STRETTO_API stretto_err stretto_data_info(stretto_config *config, const char *path, int json, char **out);
