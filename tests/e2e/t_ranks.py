@@ -48,11 +48,11 @@ class Launched(Case):
             self.fail("%s: exit status %d, expected %d\n%s%s" % (" ".join(command), r.status, status, r.out, r.err))
         return r
 
-
-class Ranks(Launched):
     def train(self, name, *more, data=AIR, options=SHORT):
         return self.stretto("train", data, *options, *more, "-o", name + ".model", "--progress", "none", timeout=120)
 
+
+class Ranks(Launched):
     def test_threads_give_the_model_of_one(self):
         alone = self.train("one", "--threads", "1")
         for ranks, threads in ((2, 1), (3, 1), (4, 2), (8, 1)):
@@ -428,6 +428,9 @@ class Ranks(Launched):
     def test_memory_of_stages_under_mpich(self):
         self.memory_of_stages("mpich")
 
+
+class Jobs(Launched):
+    """What launchers start, stop and kill."""
     def processes(self, flavour):
         alone = self.train("one", "--threads", "1")
         for n in (2, 3):
