@@ -112,7 +112,7 @@ static err has_numbers(const struct csv *c, const struct csv_sample *s, bool *ye
         const i32 len = csv_lens(s, 0)[f];
         const char *head = csv_cells(s, 0)[f];
         if (len == 0) continue;
-        whole = str_to_f64(head, (size_t)len, c->mark, &number[n]) && number[n] >= 0 && number[n] == (f64)(i64)number[n] &&
+        whole = str_to_f64(head, (size_t)len, c->mark, &number[n]) && number[n] >= 0 && number[n] == floor(number[n]) &&
                 !memchr(head, '.', (size_t)len) && !memchr(head, ',', (size_t)len);
         if (!whole || looked == LOOK_CELLS) continue;
         looked++;
