@@ -265,6 +265,7 @@ TEST(trimmed_means_equal_a_plain_loop) {
         else plain_trimmed(&t, 6, 1.5, c);
         assert_memory_equal(f->center, c, sizeof *c * 6 * 3);
         if (n > 0) assert_true(f->kept < f->inertia && f->left_out > 0);
+        else assert_true(f->kept == f->inertia && f->left_out == 0); /* no row has a distance yet */
         left_out += f->left_out;
         model_free(&f->model);
     }

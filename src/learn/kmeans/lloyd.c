@@ -205,6 +205,7 @@ static err iterate(struct lloyd *l, bool first, f64 *changed) {
 err lloyd_run(struct lloyd *l, i64 from, i64 iterations, struct lloyd_outcome *out) {
     bool first = true;
     *out = (struct lloyd_outcome){.iterations = from};
+    for (i32 k = 0; l->limit && k < l->c.k; k++) l->limit[k] = INFINITY; /* until distances are known */
     while (out->iterations < iterations && !out->settled) {
         f64 changed;
         const err e = l->turn ? l->turn(l->owner, out->iterations) : 0;

@@ -17,8 +17,8 @@ static size_t row_bytes(const struct points *p) { return sizeof(f64) * (size_t)p
 
 /* ------------------------------------------------------------------ farthest point ------------------------------------------ */
 
-/* Squared distances to the nearest center.  A bound is enough for most points: only those are measured against all centers
- * whose bound is the largest, until the largest one is exact. */
+/* Squared distances to the nearest center.  Where a near center is known, its distance is a bound; only those points are then
+ * measured against all centers whose bound is the largest, until the largest one is exact. */
 struct reach {
     const struct points *p;
     i32 k;              /* centers to look at */
@@ -32,12 +32,21 @@ struct reach {
     _Atomic i64 next;
 };
 
-static i32 first_center(const struct reach *r, i64 i) {
+static f64 distance_to(const struct reach *r, i64 i, const f64 *center) {
+    return points_distance(r->p->d, row_at(r->p, i), center);
+}
+
+static void measure(struct reach *r, i64 i) {
+    for (i32 k = 0; k < r->k; k++)
+        if (!r->skip || !r->skip[k]) r->least[i] = dmin(r->least[i], distance_to(r, i, r->center + (i64)k * r->p->d));
+    r->exact[i] = true;
+}
+
+static void begin_point(struct reach *r, i64 i) {
     const i32 known = r->label ? r->label[i] : -1;
-    i32 k = 0;
-    if (known >= 0 && (!r->skip || !r->skip[known])) return known;
-    while (r->skip && r->skip[k]) k++; /* not all are empty */
-    return k;
+    r->least[i] = INFINITY;
+    if (known < 0 || (r->skip && r->skip[known])) measure(r, i);
+    else r->least[i] = distance_to(r, i, r->center + (i64)known * r->p->d);
 }
 
 static f64 top_of(const struct reach *r, i64 block) {
@@ -48,24 +57,14 @@ static f64 top_of(const struct reach *r, i64 block) {
 
 static void reach_blocks(void *self, i32 worker) {
     struct reach *r = self;
-    const i32 d = r->p->d;
     (void)worker;
     for (i64 at; (at = atomic_fetch_add(&r->next, BLOCK_ROWS)) < r->p->n;) {
         for (i64 i = at; i < lmin(r->p->n, at + BLOCK_ROWS); i++) {
-            const f64 *to = r->added ? r->added : r->center + (i64)first_center(r, i) * d;
-            const f64 d2 = points_distance(d, row_at(r->p, i), to);
-            r->least[i] = r->added ? dmin(r->least[i], d2) : d2;
+            if (!r->added) begin_point(r, i);
+            else r->least[i] = dmin(r->least[i], distance_to(r, i, r->added));
         }
         r->top[at / BLOCK_ROWS] = top_of(r, at / BLOCK_ROWS);
     }
-}
-
-static void measure(struct reach *r, i64 i) {
-    for (i32 k = 0; k < r->k; k++)
-        if (!r->skip || !r->skip[k])
-            r->least[i] = dmin(r->least[i], points_distance(r->p->d, row_at(r->p, i), r->center + (i64)k * r->p->d));
-    r->exact[i] = true;
-    r->top[i / BLOCK_ROWS] = top_of(r, i / BLOCK_ROWS);
 }
 
 /* The first of the points with the largest distance to their nearest center. */
@@ -82,6 +81,7 @@ static i64 farthest(struct reach *r, struct pool *pool, const f64 *added) {
         while (r->least[i] < r->top[block]) i++;
         if (r->exact[i]) return i;
         measure(r, i);
+        r->top[block] = top_of(r, block);
     }
 }
 
