@@ -86,6 +86,13 @@ static err wrong_count(const struct reading *r, const char *p, const char *end) 
     return fail_at(r, E203, "the same number of columns in every line; a blank line between sentences", text);
 }
 
+/* The word of the present token in a column. */
+static err take_field(struct reading *r, i32 column, const char *p, i64 n) {
+    struct token_column *c = &r->s->column[column];
+    GROW(c->code, r->s->ntoken, c->cap);
+    return vocab_code(&c->word, p, n, &c->code[r->s->ntoken]);
+}
+
 static err take_line(struct reading *r, const char *p, const char *end) {
     struct token_set *s = r->s;
     const char *at = p, *field;
@@ -95,9 +102,7 @@ static err take_line(struct reading *r, const char *p, const char *end) {
     if (!r->inside) TRY(begin_sentence(r));
     for (; next_field(&at, end, &field, &n); c++) {
         if (c == s->ncolumn) return wrong_count(r, p, end);
-        struct token_column *column = &s->column[c];
-        GROW(column->code, s->ntoken, column->cap);
-        TRY(vocab_code(&column->word, field, n, &column->code[s->ntoken]));
+        TRY(take_field(r, c, field, n));
     }
     if (c < s->ncolumn) return wrong_count(r, p, end);
     s->ntoken++;
@@ -108,7 +113,7 @@ static err take_line(struct reading *r, const char *p, const char *end) {
 
 enum { ITEM_BYTES = 4096 };
 
-/* The text of an item without its escapes; *weight: what follows a colon, NULL = nothing. */
+/* The text of an item without its escapes, not ended by a NUL; its length.  *weight: what follows a colon, NULL = nothing. */
 static i64 unescape(const char *p, const char *end, char *to, const char **weight) {
     i64 n = 0;
     *weight = NULL;
@@ -131,18 +136,12 @@ static err take_item(struct reading *r, const char *p, const char *end) {
     const i64 n = unescape(p, end, word, &weight);
     if (n == ITEM_BYTES) return fail_at(r, E203, "shorter items", "an item is longer than 4095 bytes");
     if (weight && (!str_to_f64(weight, (size_t)(end - weight), '.', &value) || value != 1)) {
-        snprintf(text, sizeof text, "the item \"%.60s\" has the weight \"%.*s\": items either hold or do not", word,
-                 (int)lmin(30, end - weight), weight);
+        snprintf(text, sizeof text, "the item \"%.*s\" has the weight \"%.*s\": items either hold or do not",
+                 (int)lmin(60, n), word, (int)lmin(30, end - weight), weight);
         return fail_at(r, E204, "items without weights (\\: for a colon in an item), or one item for each range of values", text);
     }
     GROW(s->item, s->nitem, s->item_cap);
     return vocab_code(&s->item_word, word, n, &s->item[s->nitem++]);
-}
-
-static err take_field(struct reading *r, i32 column, const char *p, i64 n) {
-    struct token_column *c = &r->s->column[column];
-    GROW(c->code, r->s->ntoken, c->cap);
-    return vocab_code(&c->word, p, n, &c->code[r->s->ntoken]);
 }
 
 static err take_items(struct reading *r, const char *p, const char *end) {
