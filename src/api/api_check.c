@@ -190,11 +190,10 @@ static bool is_in_series(const struct series *s, const char *name) {
     return found;
 }
 
-/* Is the name an item of a list with commas between? */
 static bool is_listed(const char *list, const char *name) {
-    const size_t n = strlen(name);
-    for (const char *at = list; (at = strstr(at, name)) != NULL; at++)
-        if ((at == list || at[-1] == ',') && (at[n] == 0 || at[n] == ',')) return true;
+    char one[256];
+    while (name_next(&list, one))
+        if (strcmp(one, name) == 0) return true;
     return false;
 }
 
@@ -256,11 +255,12 @@ static void ranks_text(const struct column_ranks *r, const char *target, struct 
     str_addf(out, "importance of columns for %s, %lld row%s ahead (forest of %d trees on %lld rows, R2 %.2f out of bag):\n",
              target, (long long)r->horizon, r->horizon == 1 ? "" : "s", r->trees, (long long)r->rows, r->r2);
     for (i32 i = 0; i < r->n; i++) {
-        const i32 bar = (i32)(r->of[i].share / dmax(1e-9, r->of[0].share) * BAR + 0.5), wide = 24 + (i32)strlen(r->of[i].name) -
-                                                                                              str_columns(r->of[i].name);
-        str_addf(out, "  %-*s %5.1f%%  ", wide, r->of[i].name, 100 * r->of[i].share);
+        const struct column_rank *one = &r->of[i];
+        const i32 bar = (i32)(one->share / dmax(1e-9, r->of[0].share) * BAR + 0.5);
+        const i32 wide = 24 + (i32)strlen(one->name) - str_columns(one->name);
+        str_addf(out, "  %-*s %5.1f%%  ", wide, one->name, 100 * one->share);
         for (i32 k = 0; k < bar; k++) str_add(out, "#");
-        str_addf(out, "%s\n", r->of[i].chance ? "  no more than random numbers" : "");
+        str_addf(out, "%s\n", one->chance ? "  no more than random numbers" : "");
     }
 }
 

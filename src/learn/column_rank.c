@@ -11,7 +11,8 @@
 #include "data/time.h"
 #include "learn/forest/forest.h"
 
-enum { ORIGINS_MOST = 20000, ORIGINS_LEAST = 40, CALENDAR = 5, RANDOM = 3 }; /* RANDOM: inputs of random numbers */
+enum { ORIGINS_MOST = 20000, ORIGINS_LEAST = 40, CALENDAR = 5, LEAF_ROWS = 5 };
+enum { RANDOM = 3 }; /* inputs of random numbers */
 enum { OWNER_CALENDAR = -1, OWNER_RANDOM = -2 };
 
 /* The table that the forest learns from: column 0 is the target, inputs follow. */
@@ -134,9 +135,11 @@ static err train(struct table_set *set, const struct options *o, const struct re
     *out = NULL;
     err e = opt_copy(&mine, o);
     if (e >= 0) e = opt_set_id(&mine, OPT_task, "forest", &OPT_API);
-    if (e >= 0) *spec = forest_spec_of(&mine);
-    spec->min_leaf = imax(spec->min_leaf, 5);
-    if (e >= 0) e = learner_fit(forest, &job, out);
+    if (e >= 0) {
+        *spec = forest_spec_of(&mine);
+        spec->min_leaf = imax(spec->min_leaf, LEAF_ROWS);
+        e = learner_fit(forest, &job, out);
+    }
     opt_free(&mine);
     return e;
 }

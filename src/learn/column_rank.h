@@ -3,9 +3,9 @@
  *     series --origins--> table: last two values, the value a season before, mean of a season, known values, calendar | target
  *            --forest--> importance of its inputs --sums by column--> ranks
  *
- * A column of random numbers stands among them: what ranks below it helps no more than chance.  The importance is the decrease of
  * Inputs of random numbers stand among them: what ranks below them helps no more than chance.  The importance is the decrease of
- * same. */
+ * the squared error by splits at an input (Breiman, 2001); it favours inputs of many values, and columns that say the same share
+ * it. */
 #ifndef STRETTO_LEARN_COLUMN_RANK_H
 #define STRETTO_LEARN_COLUMN_RANK_H
 
