@@ -10,10 +10,11 @@
 #include "base/mem.h"
 #include "data/mend.h"
 #include "learn/table_set.h"
+#include "learn/tagger/tagger.h"
 #include "learn/token_set.h"
 #include "report/report.h"
 
-enum { W37 = 37, LONG_SENTENCE = 200 }; /* LONG_SENTENCE: tokens that a tagger learns from */
+enum { W37 = 37 };
 
 struct records {
     const struct options *o;
@@ -137,15 +138,15 @@ static err look_at_tokens(struct records *r, const struct token_set *s) {
         if (token_count(s, i) > token_count(s, most)) most = i;
         single += token_count(s, i) == 1;
     }
-    if (s->nsentence == 1 && s->ntoken > LONG_SENTENCE)
+    if (s->nsentence == 1 && s->ntoken > TAGGER_STEPS)
         add(r, s->set.path, "a blank line behind each sentence", "all tokens are one sentence: no line is blank");
     else if (single > s->nsentence / 2 && s->nsentence > 10)
         add(r, s->set.path, "blank lines between sentences alone",
             "most sentences have a single token: is every other line blank?");
-    else if (token_count(s, most) > LONG_SENTENCE) {
+    else if (token_count(s, most) > TAGGER_STEPS) {
         token_where(s, s->first[most], where);
         snprintf(text, sizeof text, "the longest sentence has %d tokens: the tagger learns from the first %d of a sentence",
-                 token_count(s, most), LONG_SENTENCE);
+                 token_count(s, most), TAGGER_STEPS);
         add(r, where, "shorter sentences   or   --task crf, hmm, which take all tokens", text);
     }
     return look_at_tags(r, s);

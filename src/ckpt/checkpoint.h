@@ -25,6 +25,8 @@ struct ckpt_item { /* a flat tensor */
     i64 n; /* elements */
 };
 
+static inline i64 ckpt_item_bytes(const struct ckpt_item *i) { return i->n * (i64)dtype_size(i->dtype); }
+
 /* Distribution of data: elements [lo,hi) of an item are in this shard. Sorted by item, then by element. */
 struct ckpt_piece {
     i32 item, shard;

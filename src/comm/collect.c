@@ -98,6 +98,15 @@ err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes)
     return e;
 }
 
+err comm_share_failure(struct comm *c, const char *name, err e) {
+    struct err_record why = {0};
+    if (e < 0) why = *err_last();
+    TRY(comm_broadcast_slow(c, name, &why, sizeof why));
+    if (why.code == 0) return 0;
+    err_put(&why);
+    return -why.code;
+}
+
 err comm_check_equal(struct comm *c, const char *what, u64 number, const char *fix) {
     if (comm_size(c) == 1) return 0;
     u64 *all;

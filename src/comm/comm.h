@@ -165,6 +165,8 @@ err comm_check_equal(struct comm *c, const char *what, u64 number, const char *f
 err comm_broadcast(struct comm *c, const char *name, void *data, i64 bytes);
 err comm_broadcast_from(struct comm *c, i32 root, const char *name, void *data, i64 bytes);
 err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes);
+/* The error that rank 0 has in e (the one last set), on all ranks, as after broadcast_slow; 0 if it has none. */
+err comm_share_failure(struct comm *c, const char *name, err e);
 /* Seconds of a small message from rank 0 to the last rank, and of a byte of a large one: the same numbers on all ranks. */
 struct comm_link {
     f64 latency, per_byte;

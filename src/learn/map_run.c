@@ -61,14 +61,21 @@ err map_run_step(struct map_run *r, struct exec_result *out) {
     return exec_settle(r->exec, &result);
 }
 
-err map_run_stopped(const struct resources *use, f64 deadline, bool *signal, bool *late) {
-    enum { SIGNAL = 1, LATE = 2 };
-    u8 all[COMM_RANKS], seen = 0;
-    const u8 mine = (u8)((use->stop && *use->stop ? SIGNAL : 0) | (deadline > 0 && clock_now() > deadline ? LATE : 0));
+err map_run_look(const struct resources *use, f64 deadline, u32 mine, u32 *seen) {
+    u32 all[COMM_RANKS];
+    if (use->stop && *use->stop) mine |= MAP_SEES_SIGNAL;
+    if (deadline > 0 && clock_now() > deadline) mine |= MAP_SEES_LATE;
     TRY(comm_allgather(use->comm, "stop", &mine, sizeof mine, all));
-    for (i32 k = 0; k < comm_size(use->comm); k++) seen |= all[k];
-    *signal = seen & SIGNAL;
-    *late = seen & LATE;
+    *seen = 0;
+    for (i32 k = 0; k < comm_size(use->comm); k++) *seen |= all[k];
+    return 0;
+}
+
+err map_run_stopped(const struct resources *use, f64 deadline, bool *signal, bool *late) {
+    u32 seen;
+    TRY(map_run_look(use, deadline, 0, &seen));
+    *signal = seen & MAP_SEES_SIGNAL;
+    *late = seen & MAP_SEES_LATE;
     return 0;
 }
 

@@ -34,6 +34,9 @@ void map_run_close(struct map_run *r); /* allowed after a failure, and on {0} */
 
 /* One step: all ranks then have the whole model.  out may be NULL. */
 err map_run_step(struct map_run *r, struct exec_result *out);
+/* What ranks see between two steps, all of it together on all of them; mine: flags that a caller adds.  Collective. */
+enum { MAP_SEES_SIGNAL = 1, MAP_SEES_LATE = 2, MAP_SEES_OLD = 4 }; /* OLD: a checkpoint is due */
+err map_run_look(const struct resources *use, f64 deadline, u32 mine, u32 *seen);
 /* Did a signal arrive at any rank, or has `deadline` (of clock_now; 0 = none) passed there?  Collective. */
 err map_run_stopped(const struct resources *use, f64 deadline, bool *signal, bool *late);
 

@@ -8,9 +8,9 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "learn/map_run.h"
 
 enum { KEEP = 2, LOOK_NS = 200000, LOOKS = 250 }; /* LOOKS polls, LOOK_NS apart, between messages to ranks that wait */
 
@@ -59,23 +59,13 @@ static err same_run(const struct snapshots *s) {
     return FAIL_AT(E106, s->job->run_dir, fix, "the checkpoint belongs to a training with other options");
 }
 
-/* All ranks fail where rank 0 has. */
-static err share_failure(struct comm *c, err e) {
-    struct err_record why = {0};
-    if (e < 0) why = *err_last();
-    TRY(comm_broadcast_slow(c, "checkpoint", &why, sizeof why));
-    if (why.code == 0) return 0;
-    err_put(&why);
-    return -why.code;
-}
-
 static err find(struct snapshots *s, const char *dir) {
     struct comm *c = s->job->use.comm;
     err e = 0;
     u8 found;
     if (comm_rank(c) == 0) e = look(s, dir);
     if (e >= 0 && s->found) e = same_run(s);
-    TRY(share_failure(c, e));
+    TRY(comm_share_failure(c, "checkpoint", e));
     found = s->found != NULL;
     TRY(comm_broadcast(c, "found", &found, sizeof found));
     s->resumes = found;
@@ -100,13 +90,15 @@ err snapshots_open(const struct learn_job *job, struct snapshots *out) {
     return ckpt_saver_new(dir, 0, "this process", 0, &out->saver);
 }
 
-static i64 item_bytes(const struct ckpt_item *i) { return i->n * (i64)dtype_size(i->dtype); }
-
 err snapshots_take(const struct snapshots *s, const struct snapshot *to) {
     struct comm *c = s->job->use.comm;
-    TRY(share_failure(c, s->found ? ckpt_take(s->found, to->item, to->n) : 0));
-    for (i32 i = 0; i < to->n; i++) TRY(comm_broadcast(c, to->item[i].name, to->item[i].p, item_bytes(&to->item[i])));
+    TRY(comm_share_failure(c, "checkpoint", s->found ? ckpt_take(s->found, to->item, to->n) : 0));
+    for (i32 i = 0; i < to->n; i++) TRY(comm_broadcast(c, to->item[i].name, to->item[i].p, ckpt_item_bytes(&to->item[i])));
     return 0;
+}
+
+err snapshots_unsound(const struct snapshots *s) {
+    return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", s->job->run_dir);
 }
 
 /* ------------------------------------------------------------------ saving -------------------------------------------------- */
@@ -181,7 +173,7 @@ static err finish(struct snapshots *s) {
         if (s->stage > 0 && !ckpt_saver_busy(s->saver)) e = go_on(s);
         busy = s->stage > 0;
         TRY(comm_broadcast(c, "writing", &busy, sizeof busy));
-        if (!busy) return share_failure(c, e);
+        if (!busy) return comm_share_failure(c, "checkpoint", e);
     }
 }
 
@@ -191,7 +183,7 @@ static err save_now(struct snapshots *s, i64 number, snapshot_list *list, void *
     if (s->gather) TRY(s->gather(self));
     for (i32 tries = 0;; tries++) {
         err e = s->saver ? save(s, number, list, self) : 0;
-        e = share_failure(s->job->use.comm, e);
+        e = comm_share_failure(s->job->use.comm, "checkpoint", e);
         if (e >= 0) e = finish(s);
         if (e >= 0 || tries > 0) return e;
         if (s->job->make_room) s->job->make_room(s->job->owner);
@@ -206,31 +198,20 @@ err snapshots_save(struct snapshots *s, i64 number, snapshot_list *list, void *s
     return 0;
 }
 
-/* What a rank sees, and all ranks together. */
-enum { SEES_SIGNAL = 1, SEES_LATE = 2, SEES_OLD = 4 };
-
-static err look_around(const struct snapshots *s, u8 *seen) {
-    const struct resources *use = &s->job->use;
-    const f64 now = clock_now(), every = s->job->o->checkpoint_every;
-    const bool old = s->saver && s->stage == 0 && every > 0 && now - s->saved > every;
-    u8 all[COMM_RANKS];
-    const u8 mine = (u8)((use->stop && *use->stop ? SEES_SIGNAL : 0) | (s->deadline > 0 && now > s->deadline ? SEES_LATE : 0) |
-                         (old ? SEES_OLD : 0));
-    TRY(comm_allgather(use->comm, "stop", &mine, sizeof mine, all));
-    *seen = 0;
-    for (i32 k = 0; k < comm_size(use->comm); k++) *seen |= all[k];
-    return 0;
+static bool is_due(const struct snapshots *s) {
+    const f64 every = s->job->o->checkpoint_every;
+    return s->saver && s->stage == 0 && every > 0 && clock_now() - s->saved > every;
 }
 
 err snapshots_turn(struct snapshots *s, i64 number, snapshot_list *list, void *self, bool *late) {
-    u8 seen;
+    u32 seen;
     snapshots_advance(s);
-    TRY(look_around(s, &seen));
-    const bool signal = seen & SEES_SIGNAL, last = signal || (seen & SEES_LATE);
-    *late = seen & SEES_LATE;
+    TRY(map_run_look(&s->job->use, s->deadline, is_due(s) ? MAP_SEES_OLD : 0, &seen));
+    const bool signal = seen & MAP_SEES_SIGNAL, last = signal || (seen & MAP_SEES_LATE);
+    *late = seen & MAP_SEES_LATE;
     if (signal && !s->job->run_dir) return FAIL(E806, "stopped by a signal; there is no run folder for a checkpoint");
     if (signal) event_phase(s->job->use.events, "checkpoint");
-    if (last || (seen & SEES_OLD)) TRY(snapshots_save(s, number, list, self, last));
+    if (last || (seen & MAP_SEES_OLD)) TRY(snapshots_save(s, number, list, self, last));
     return signal ? STOP_SIGNAL : 0;
 }
 

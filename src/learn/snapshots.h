@@ -39,6 +39,7 @@ struct snapshots {
 err snapshots_open(const struct learn_job *job, struct snapshots *out);
 /* Reads the items of the checkpoint that was found, on all ranks or on none; E901 if one is missing or has another size. */
 err snapshots_take(const struct snapshots *s, const struct snapshot *to);
+err snapshots_unsound(const struct snapshots *s); /* E901, for a learner that finds impossible numbers in what it took */
 /* Adds what the state is, on rank 0 and when it is needed alone. */
 typedef err snapshot_list(void *self, struct snapshot *to);
 /* Between two steps, on all ranks; number: grows.  STOP_SIGNAL once the checkpoint behind a signal is complete; E806 where there

@@ -78,5 +78,5 @@ err crf_take_state(struct crf_course *c) {
     TRY(snapshots_take(c->shots, &state));
     const bool counts = c->iterations >= 0 && c->iterations <= c->evaluations && c->calm >= 0;
     if (counts && r->n >= 0 && r->n <= r->s->history && r->slot >= 0 && r->slot < r->s->history) return 0;
-    return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", c->shots->job->run_dir);
+    return snapshots_unsound(c->shots);
 }

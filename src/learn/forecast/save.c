@@ -83,17 +83,13 @@ static err model_bytes(const struct fit *t, i64 *bytes) {
 
 err saving_foresee(struct fit *t) {
     const struct learn_job *job = t->job;
-    struct err_record why = {0};
-    i64 bytes;
+    err e = 0;
     if (comm_rank(job->use.comm) == 0 && job->foresee) {
-        err e = model_bytes(t, &bytes);
+        i64 bytes;
+        e = model_bytes(t, &bytes);
         if (e >= 0) e = job->foresee(job->owner, bytes, t->save.saving ? t->save.saving->room : 0);
-        if (e < 0) why = *err_last();
     }
-    TRY(comm_broadcast_slow(job->use.comm, "room", &why, sizeof why));
-    if (!why.code) return 0;
-    err_put(&why);
-    return -why.code;
+    return comm_share_failure(job->use.comm, "room", e);
 }
 
 enum train_saving saving_now(void *fit) {

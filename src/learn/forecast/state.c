@@ -361,20 +361,18 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", ckpt_name(t->save.found));
 }
 
-static i64 item_bytes(const struct ckpt_item *i) { return i->n * (i64)dtype_size(i->dtype); }
-
 /* Whole or not at all: root may die as well, and what is here then is needed. */
 static err share_items(struct comm *c, i32 root, const struct state_file *f) {
     char *room = NULL;
     i64 bytes = 0, at = 0;
     err e = 0;
-    for (i32 i = 0; i < f->n; i++) bytes += item_bytes(&f->item[i]);
+    for (i32 i = 0; i < f->n; i++) bytes += ckpt_item_bytes(&f->item[i]);
     if (comm_rank(c) != root) NEW(room, bytes);
-    for (i32 i = 0; i < f->n && e >= 0; at += item_bytes(&f->item[i++]))
-        e = comm_broadcast_from(c, root, f->item[i].name, room ? room + at : f->item[i].p, item_bytes(&f->item[i]));
+    for (i32 i = 0; i < f->n && e >= 0; at += ckpt_item_bytes(&f->item[i++]))
+        e = comm_broadcast_from(c, root, f->item[i].name, room ? room + at : f->item[i].p, ckpt_item_bytes(&f->item[i]));
     at = 0;
-    for (i32 i = 0; i < f->n && e >= 0 && room; at += item_bytes(&f->item[i++]))
-        memcpy(f->item[i].p, room + at, (size_t)item_bytes(&f->item[i]));
+    for (i32 i = 0; i < f->n && e >= 0 && room; at += ckpt_item_bytes(&f->item[i++]))
+        memcpy(f->item[i].p, room + at, (size_t)ckpt_item_bytes(&f->item[i]));
     mem_free(room);
     return e;
 }

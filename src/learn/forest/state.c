@@ -52,22 +52,18 @@ err forest_list_state(const struct forest *f, const struct forest_stage *stage, 
     return 0;
 }
 
-static err no_state(const struct snapshots *s) {
-    return FAIL(E901, "the checkpoint in %s holds trees that no training grows", s->job->run_dir);
-}
-
 static err take_sizes(const struct snapshots *s, struct forest *f, i32 **size, struct arena *a) {
     struct snapshot head = {0};
     i64 ntree = 0;
     snapshot_add(&head, "trees", DTYPE_I64, &ntree, 1);
     TRY(snapshots_take(s, &head));
-    if (ntree < 0 || ntree > f->spec.trees) return no_state(s);
+    if (ntree < 0 || ntree > f->spec.trees) return snapshots_unsound(s);
     ARENA_NEW(a, *size, 2 * ntree);
     head.n = 0;
     snapshot_add(&head, "sizes", DTYPE_I32, *size, 2 * ntree);
     TRY(snapshots_take(s, &head));
     for (i64 k = 0; k < 2 * ntree; k++)
-        if ((*size)[k] < (k % 2 == 0)) return no_state(s);
+        if ((*size)[k] < (k % 2 == 0)) return snapshots_unsound(s);
     f->ntree = (i32)ntree;
     return 0;
 }
@@ -91,7 +87,7 @@ static err take_trees(const struct snapshots *s, struct forest *f, const i32 *si
         memcpy(t->node, node, sizeof *node * (size_t)t->n);
         if (t->nleaf > 0) NEW(t->leaf, (i64)t->nleaf * f->nclass);
         if (t->nleaf > 0) memcpy(t->leaf, leaf, sizeof *leaf * (size_t)t->nleaf * (size_t)f->nclass);
-        if (!tree_is_sound(t, f->bins.n, f->nclass)) return no_state(s);
+        if (!tree_is_sound(t, f->bins.n, f->nclass)) return snapshots_unsound(s);
         node += t->n;
         leaf += (i64)t->nleaf * f->nclass;
     }

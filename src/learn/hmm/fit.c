@@ -202,7 +202,7 @@ static err take_state(struct fitting *f) {
     TRY(snapshots_take(&c->shots, &state));
     const bool counts = c->n >= 0 && c->n <= c->room && c->ncurve >= 0 && c->ncurve <= c->room;
     if (counts && c->restart >= 0 && c->restart < f->job->o->restarts) return 0;
-    return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", f->job->run_dir);
+    return snapshots_unsound(&c->shots);
 }
 
 /* The likelihood gains no more, or this was the last iteration. */

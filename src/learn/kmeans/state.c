@@ -46,5 +46,5 @@ err kmeans_take_state(struct search *s) {
     TRY(snapshots_take(&s->shots, &state));
     s->seeded = true;
     if (s->f->restarts >= 0 && s->f->restarts < o->restarts && s->from >= 0) return 0;
-    return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", s->shots.job->run_dir);
+    return snapshots_unsound(&s->shots);
 }

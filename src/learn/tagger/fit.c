@@ -8,7 +8,7 @@
 #include "learn/tagger/fit.h"
 #include "model/layer.h"
 
-enum { STEPS_MOST = 200, SPANS_KEPT = 256, FORWARD_ROWS = 64 }; /* STEPS_MOST: longer sentences train on their first tokens */
+enum { SPANS_KEPT = 256, FORWARD_ROWS = 64 };
 
 #define EMBEDDING_DEVIATION 0.25f
 
@@ -135,12 +135,12 @@ static err prepare(struct tag_fit *f) {
     const struct optim *optim = optim_find(o->optim);
     struct resources use = f->job->use;
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", o->optim);
-    if (most > STEPS_MOST)
+    if (most > TAGGER_STEPS)
         event_note(use.events, EVENT_NOTE, "the longest sentence has %d tokens: training reads the first %d of a sentence", most,
-                   STEPS_MOST);
+                   TAGGER_STEPS);
     f->batches = (p->train + B - 1) / B;
     use.steps = f->batches;
-    TRY(tagger_net(t, imin(most, STEPS_MOST), &t->net));
+    TRY(tagger_net(t, imin(most, TAGGER_STEPS), &t->net));
     TRY(engine_new(&t->net, &use, B, forward, optim, &f->engine));
     TRY(tag_batcher_new(t, f->s, &t->net, B, PREFETCH_SLOTS, &f->train));
     TRY(tag_batcher_new(t, f->s, &t->net, forward, 1, &f->valid));

@@ -76,7 +76,7 @@ err tag_fit_begin(struct snapshots *shots, struct tag_first *first) {
     list_first(first, &head);
     TRY(snapshots_take(shots, &head));
     if (first->ended >= 0 && first->ended <= 1 && first->best_step >= 0 && first->best_step <= COUNT_MOST) return 0;
-    return FAIL(E901, "the checkpoint in %s does not fit this run", shots->job->run_dir);
+    return snapshots_unsound(shots);
 }
 
 err tag_fit_restore(struct tag_fit *f) {
@@ -89,5 +89,5 @@ err tag_fit_restore(struct tag_fit *f) {
     bool good = s->lr_factor > 0 && s->lr_factor <= 1;
     for (size_t i = 0; i < COUNT(count); i++) good = good && count[i] >= 0 && count[i] <= COUNT_MOST;
     f->shots->resumes = false; /* a second fit begins anew */
-    return good ? 0 : FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", f->job->run_dir);
+    return good ? 0 : snapshots_unsound(f->shots);
 }

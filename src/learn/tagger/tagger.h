@@ -19,6 +19,7 @@ enum feature_kind { FEATURE_WORD, FEATURE_PREFIX, FEATURE_SUFFIX, FEATURE_FIRST,
                     FEATURE_KINDS };
 
 enum { TAGGER_FEATURES = 24, FEATURE_TEXT = 64, TAGGER_EPOCHS = 20 };
+enum { TAGGER_STEPS = 200 }; /* longer sentences train on their first tokens */
 
 struct tag_feature {
     enum feature_kind kind;
