@@ -41,9 +41,11 @@ struct http_reply {
 
 err http_open(struct http **out);
 void http_close(struct http *h); /* NULL is allowed */
-/* E811 when there is no whole answer: no connection, a connection that ends early, no byte within the patience.  Free the reply in any case. */
+/* E811 when there is no whole answer: no connection, a connection that ends early, no byte within the patience.  Free the
+ * reply in any case. */
 err http_ask(struct http *h, const struct http_request *q, struct http_reply *out);
 void http_reply_free(struct http_reply *r);
-void http_escape(struct str *out, const char *text, const char *keep); /* percent-encodes all but letters, digits, -._~ and `keep` */
+/* Appends a text, percent-encoded but for letters, digits, -._~ and the characters of `keep`. */
+void http_escape(struct str *out, const char *text, const char *keep);
 
 #endif
