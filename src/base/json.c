@@ -27,6 +27,12 @@ err js_parse(const char *text, size_t n, const char *name, struct js **to) {
     return *to ? 0 : not_json(name, &why);
 }
 
+err js_parse_foreign(const char *text, size_t n, const char *name, struct js **to) {
+    json_error_t why;
+    *to = out(json_loadb(text, n, JSON_DECODE_ANY, &why));
+    return *to ? 0 : not_json(name, &why);
+}
+
 err js_load(const char *path, struct js **to) {
     char *text;
     i64 n;
