@@ -18,7 +18,7 @@ import cluster  # noqa: E402
 MPICH = os.path.exists(os.path.join(os.path.dirname(os.path.realpath(e2e.PROGRAM)), "..", "src", "comm", "stretto-mpi-mpich.so"))
 TRAIN = ["train", AIR, "--target", "Passengers", "--horizon", "12", "--members", "1", "--batch", "40", "--progress", "none"]
 SHORT = [*TRAIN, "--steps", "60"]
-LONG = [*TRAIN, "--steps", "30000", "--validate-every", "1000", "--checkpoint-every", "1s"]
+LONG = [*TRAIN, "--steps", "12000", "--validate-every", "1000", "--checkpoint-every", "0.5s"]
 NODES = 3
 
 
@@ -173,15 +173,16 @@ class Jobs(Yarn):
 class Losses(Yarn):
     """-9 to each part of a running job."""
     def lost(self, what, kill, nodes=2):
-        if not os.path.exists(self.path("whole.model")):
-            self.stretto(*LONG, "--threads", "1", "-o", "whole.model", timeout=170)
+        whole_model = os.path.join(self.folder, "whole.model")
+        if not os.path.exists(whole_model):
+            self.stretto(*LONG, "--threads", "1", "-o", whole_model, timeout=170)
         name = what.replace(" ", "-") + ".model"
         job = self.start("submit", "--on", "yarn", "--nodes", str(nodes), "--occupancy", "off", "--wait", "--", *LONG, "-o", name)
         self.yarn.wait(lambda: glob.glob(self.path(name + ".run/checkpoints/*.ckpt")), 60, "no checkpoint")
         kill()
         out, err = job.communicate(timeout=170)
         self.assertEqual(job.returncode, 0, "%s: %s" % (what, err.decode()))
-        self.same_model("whole.model", name, what)
+        self.same_model(whole_model, name, what)
         self.nothing_left()
 
     def end(self, pid):
