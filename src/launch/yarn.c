@@ -22,12 +22,13 @@
 #include "launch/join.h"
 #include "launch/supervise.h"
 
-enum { CREATED = 202, OK_STATUS = 200, LOST = 8 };
+enum { CREATED = 202, OK_STATUS = 200, ABSENT = 404, LOST = 8, STOPPED = 75 };
 #define MIB (1 << 20)
 #define STEP (64ll * MIB)       /* container memory is a multiple of it */
 #define PROCESS (64ll * MIB)    /* of a rank besides plan and data: program, MPI, messages */
 #define CONTAINER (128ll * MIB) /* of a container besides its ranks: member, supervisor, mpiexec */
 #define DATA_TIMES 4            /* memory of a data file read, in times of its size */
+#define ENDING_S 30.0           /* from the end of a job to that of its application */
 #define FAILOVER_S 120.0        /* time that a ResourceManager has to come back */
 
 /* ------------------------------------------------------------------ the request --------------------------------------------- */
@@ -305,6 +306,7 @@ struct watch {
     struct yarn_state state;
     char told[64];
     i32 present;
+    f64 known_at; /* when YARN last knew the application */
 };
 
 static void report(struct watch *w) {
@@ -315,16 +317,19 @@ static void report(struct watch *w) {
     w->present = present;
 }
 
+/* A ResourceManager that has just started does not know its applications yet. */
 static err look(struct watch *w) {
     char path[160];
     struct js *answer = NULL;
     i32 status;
     snprintf(path, sizeof path, "/ws/v1/cluster/apps/%s", w->ticket->id);
     TRY(yarn_ask(w->y, "GET", path, NULL, FAILOVER_S, &answer, &status));
-    if (status == OK_STATUS && js_get(answer, "app")) yarn_state_read(answer, &w->state);
+    const bool known = status == OK_STATUS && js_get(answer, "app");
+    if (known) yarn_state_read(answer, &w->state);
+    if (known) w->known_at = clock_now();
     js_free(answer);
-    if (status == 404) return FAIL_AT(E805, NULL, "its log says how it ended", "YARN does not know %s any more", w->ticket->id);
-    return 0;
+    if (status != ABSENT || clock_now() - w->known_at < FAILOVER_S) return 0;
+    return FAIL_AT(E805, NULL, "its log says how it ended", "YARN does not know %s any more", w->ticket->id);
 }
 
 /* The name stays taken until the service is deleted. */
@@ -337,17 +342,21 @@ static void delete_service(struct watch *w) {
     js_free(answer);
 }
 
-/* Until the job has left its exit status, or the application is over without one: -1. */
+/* Until the job has left its exit status, or the application is over without one: -1.  A job that stopped may have been stopped
+ * by YARN, for instance because its application masters were lost too often: what became of the application says so. */
 static err watch_one(struct watch *w, i32 *code) {
     w->told[0] = 0;
     w->present = -1;
-    for (;;) {
+    w->known_at = clock_now();
+    for (f64 stopped_at = INFINITY;;) {
         TRY(look(w));
         report(w);
         *code = join_ended(w->job->run_dir, w->ticket->session);
-        if (*code >= 0 || w->state.over) break;
+        if (*code == STOPPED) stopped_at = dmin(stopped_at, clock_now());
+        if (w->state.over || (*code >= 0 && *code != STOPPED) || clock_now() - stopped_at > ENDING_S) break;
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     }
+    if (*code == STOPPED && strcmp(w->state.name, "FAILED") == 0) *code = -1;
     delete_service(w);
     return 0;
 }

@@ -18,7 +18,8 @@ import urllib.request
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 JARS = os.path.join(ROOT, "build", "hadoop", "yarn")
 JAVA = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "--add-opens=java.base/java.lang=ALL-UNNAMED"]  # Guice 4 on Java 17
-MEMORY, CORES, EXPIRY = 4096, 4, 5000  # MiB and cores of a node; ms until a silent node is lost
+MEMORY, CORES = 4096, 4  # MiB and cores of a node
+NODE_LOST, MASTER_LOST = 10000, 40000  # ms of silence
 LOG = """log4j.rootLogger=INFO,out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
@@ -84,7 +85,7 @@ class Yarn:
                 "yarn.service.am-resource.memory": 256, "yarn.service.am.java.opts": "-Xmx192m " + " ".join(JAVA),
                 "yarn.service.readiness-check-interval.seconds": 1, "yarn.node-attribute.fs-store.root-dir": "file://" + self.path("node-attributes"),
                 "yarn.scheduler.minimum-allocation-mb": 64, "yarn.scheduler.maximum-allocation-mb": MEMORY,
-                "yarn.am.liveness-monitor.expiry-interval-ms": EXPIRY, "yarn.nm.liveness-monitor.expiry-interval-ms": EXPIRY}
+                "yarn.am.liveness-monitor.expiry-interval-ms": MASTER_LOST, "yarn.nm.liveness-monitor.expiry-interval-ms": NODE_LOST}
 
     def manager_of_node(self, host):
         nm, at = "yarn.nodemanager.", self.path(host)
