@@ -91,8 +91,8 @@ static void dense_pagerank(const struct list *l, const f64 present[NODES], bool 
     }
 }
 
-static void check_pagerank(const struct list *l, bool both) {
-    const char *const options[] = {"tol", "1e-13", "directed", both ? "no" : "yes", NULL};
+static void check_pagerank(const struct list *l, bool both, const char *nodes) {
+    const char *const options[] = {"tol", "1e-13", "directed", both ? "no" : "yes", "node-list", nodes, NULL};
     f64 got[NODES], want[NODES], sum = 0;
     char *text = table("pagerank", to_file("pagerank.txt", l), options);
     read_table(text, got);
@@ -110,8 +110,26 @@ TEST(pagerank_is_that_of_the_dense_matrix) {
     static struct list l;
     for (i32 k = 0; k < 8; k++) {
         fill(&l, 5 + 45 * k, (u32)k + 1, k % 2);
-        check_pagerank(&l, k % 4 > 1);
+        check_pagerank(&l, k % 4 > 1, "");
     }
+}
+
+/* Sweeps of block Gauss-Seidel diverge on this graph: their largest eigenvalue is 1.22. */
+TEST(pagerank_settles_where_its_sweeps_diverge) {
+    static const struct list l = {
+        .e = {{0, 1, 16}, {2, 1, 512}, {3, 1, 64}, {2, 3, 1}, {4, 3, 256}, {1, 4, 16}}, .n = 6, .weighted = true};
+    char nodes[600];
+    snprintf(nodes, sizeof nodes, "%s", t_file("five.txt", "n0\nn1\nn2\nn3\nn4\n"));
+    check_pagerank(&l, false, nodes);
+}
+
+/* Nodes whose edges have weight 0 are dangling; all others here are, too. */
+TEST(pagerank_of_edges_without_weight) {
+    static struct list l;
+    l = (struct list){.e = {{0, 1, 0}, {2, 3, 0}}, .n = 2, .weighted = true};
+    check_pagerank(&l, false, "");
+    l = (struct list){.e = {{0, 1, 0}, {2, 3, 1}, {3, 2, 0}, {4, 1, 2}, {4, 1, 0}}, .n = 5, .weighted = true};
+    check_pagerank(&l, false, "");
 }
 
 /* ------------------------------------------------------------------ groups -------------------------------------------------- */
@@ -214,6 +232,7 @@ TEST(bad_edges_are_refused_with_their_line) {
     refuses("a b\nb c\n", 103, "bad.txt:2:2");
 }
 
-T_MAIN(cmocka_unit_test(pagerank_is_that_of_the_dense_matrix), cmocka_unit_test(components_are_those_of_a_closure),
+T_MAIN(cmocka_unit_test(pagerank_is_that_of_the_dense_matrix), cmocka_unit_test(pagerank_settles_where_its_sweeps_diverge),
+       cmocka_unit_test(pagerank_of_edges_without_weight), cmocka_unit_test(components_are_those_of_a_closure),
        cmocka_unit_test(labels_find_two_cliques), cmocka_unit_test(threads_and_ranks_change_no_bit),
        cmocka_unit_test(a_node_list_names_all_nodes), cmocka_unit_test(bad_edges_are_refused_with_their_line))

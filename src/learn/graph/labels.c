@@ -199,8 +199,8 @@ static void say(const struct learn_job *job, const struct graph_result *r, i64 m
 static err sweeps(const struct learn_job *job, struct labels *l, struct map_run *run, struct graph_result *r) {
     const i64 most = job->o->max_iter;
     const f64 deadline = graph_deadline(job->o), began = clock_now();
-    bool late = false;
-    while (!r->settled && !late && r->iterations < most) {
+    bool ended = false;
+    while (!r->settled && !ended && r->iterations < most) {
         struct exec_result out;
         TRY(map_run_step(run, &out));
         TRY(exec_quiet(run->exec));
@@ -208,9 +208,9 @@ static err sweeps(const struct learn_job *job, struct labels *l, struct map_run 
         r->residual = (f64)l->changed;
         r->settled = l->changed == 0;
         say(job, r, most, began);
-        TRY(graph_stopped(job, deadline, &late));
+        TRY(graph_stopped(job, deadline, &r->model.stopped, &ended));
     }
-    r->model.stopped = late ? STOP_TIME : 0;
+    if (r->settled) r->model.stopped = 0;
     return 0;
 }
 
