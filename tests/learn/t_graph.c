@@ -184,6 +184,19 @@ static const char *large(void) {
     return path;
 }
 
+/* More threads than nodes in a block, many times, as only some orders of the threads show a missing dependency. */
+TEST(threads_change_no_bit_of_few_nodes) {
+    static const char *const alone[] = {"threads", "1", "tol", "1e-13", NULL}, *const with[] = {"threads", "3", "tol", "1e-13", NULL};
+    const char *path = t_file("few.txt", "a b\na b\nb c\nc a\nd a\n");
+    char *want = table("pagerank", path, alone);
+    for (i32 k = 0; k < 20; k++) {
+        char *got = table("pagerank", path, with);
+        assert_string_equal(got, want);
+        stretto_text_free(got);
+    }
+    stretto_text_free(want);
+}
+
 TEST(threads_and_ranks_change_no_bit) {
     static const char *const method[] = {"pagerank", "components", "labels"};
     static const char *const with[][5] = {
@@ -235,4 +248,5 @@ TEST(bad_edges_are_refused_with_their_line) {
 T_MAIN(cmocka_unit_test(pagerank_is_that_of_the_dense_matrix), cmocka_unit_test(pagerank_settles_where_its_sweeps_diverge),
        cmocka_unit_test(pagerank_of_edges_without_weight), cmocka_unit_test(components_are_those_of_a_closure),
        cmocka_unit_test(labels_find_two_cliques), cmocka_unit_test(threads_and_ranks_change_no_bit),
+       cmocka_unit_test(threads_change_no_bit_of_few_nodes),
        cmocka_unit_test(a_node_list_names_all_nodes), cmocka_unit_test(bad_edges_are_refused_with_their_line))

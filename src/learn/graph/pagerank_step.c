@@ -15,9 +15,10 @@
 #include "plan/build.h"
 
 enum kernel_id { K_SWEEP, K_TAKE, K_EXACT, K_SCALE, K_FOLD, NKERNEL };
-/* BRING: of all nodes, read; NEXT: new ones.  X: x and rest.  PART, FOLDED: sums of each part.  SCALE: `each` and `scale`. */
-enum buffer_id { B_BRING, B_NEXT, B_X, B_PART, B_FOLDED, B_SCALE, B_NBUF };
-enum { ALL_BLOCKS = GRAPH_BLOCKS + 1 }; /* with the dangling nodes */
+/* BRING: of all nodes, read; NEXT: new ones.  X: x and rest.  PART, FOLDED: sums of each part.  SUMS: stands for the numbers in
+ * struct pagerank: the sums of block k at k, `each` and `scale` at SCALE. */
+enum buffer_id { B_BRING, B_NEXT, B_X, B_PART, B_FOLDED, B_SUMS, B_NBUF };
+enum { ALL_BLOCKS = GRAPH_BLOCKS + 1, SCALE = ALL_BLOCKS }; /* ALL: with that of the dangling nodes */
 
 /* Of a part.  A sweep: sum of c, L1 change of c.  A fold: of x; what dangling nodes have, and their number. */
 struct sums {
@@ -222,7 +223,7 @@ static err buffers(struct making *m) {
         [B_PART] = {.element = ELEMENT_F64, .home = HOME_WRITER, .bytes = parts * (i64)sizeof(struct sums), .extent = parts},
         [B_FOLDED] = {.element = ELEMENT_F64, .home = HOME_WRITER, .bytes = parts * (i64)sizeof(struct exact_sums),
                       .extent = parts},
-        [B_SCALE] = {.element = ELEMENT_F64, .local = true, .home = HOME_WRITER, .bytes = 8, .extent = 1},
+        [B_SUMS] = {.element = ELEMENT_F64, .local = true, .home = HOME_WRITER, .bytes = (SCALE + 1) * 8, .extent = SCALE + 1},
     };
     u32 at;
     for (i32 k = 0; k < B_NBUF; k++) TRY(build_buffer(&m->b, buf[k], &at));
@@ -241,7 +242,8 @@ static err work(struct making *m, enum kernel_id kind, i32 block, i32 d) {
     TRY(use(m, B_X, kind == K_SWEEP ? USE_R : USE_RW, lo, hi));
     if (kind != K_FOLD) TRY(use(m, B_BRING, USE_R, 0, g->n));
     if (kind == K_EXACT) return use(m, B_FOLDED, USE_W, k0, k1);
-    if (kind == K_FOLD) TRY(use(m, B_SCALE, USE_R, 0, 1));
+    if (kind == K_SWEEP) TRY(use(m, B_SUMS, USE_R, 0, GRAPH_BLOCKS));
+    if (kind == K_FOLD) TRY(use(m, B_SUMS, USE_R, SCALE, SCALE + 1));
     TRY(use(m, B_NEXT, USE_W, lo, hi));
     return use(m, B_PART, USE_W, k0, k1);
 }
@@ -261,7 +263,9 @@ static err take_share(struct making *m, i32 block, i32 d) {
                                         .node_a = block, .node_b = d, .lo = lo, .hi = hi, .cost = 1e-10f * (f32)(hi - lo)}));
     TRY(use(m, B_BRING, USE_W, lo, hi));
     TRY(use(m, B_NEXT, USE_R, lo, hi));
-    return d == 0 ? use(m, B_PART, USE_R, k0, k1) : 0;
+    if (d > 0) return 0;
+    TRY(use(m, B_PART, USE_R, k0, k1));
+    return use(m, B_SUMS, USE_W, block, block + 1);
 }
 
 static err take_all(struct making *m, i32 block) {
@@ -282,7 +286,7 @@ static err fold_tasks(struct making *m) {
     for (i32 k = 0; k < ALL_BLOCKS; k++) TRY(work_all(m, K_EXACT, k));
     TRY(build_task(&m->b, (struct task){.kind = K_SCALE, .everywhere = RUN_EVERYWHERE, .box = {0, m->g->npart, 0, 1}}));
     TRY(use(m, B_FOLDED, USE_R, 0, m->g->npart));
-    TRY(use(m, B_SCALE, USE_W, 0, 1));
+    TRY(use(m, B_SUMS, USE_W, SCALE, SCALE + 1));
     for (i32 k = 0; k < ALL_BLOCKS; k++) TRY(work_all(m, K_FOLD, k));
     for (i32 k = 0; k < ALL_BLOCKS; k++) TRY(take_all(m, k));
     return 0;
