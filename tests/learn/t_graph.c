@@ -186,7 +186,8 @@ static const char *large(void) {
 
 /* More threads than nodes in a block, many times, as only some orders of the threads show a missing dependency. */
 TEST(threads_change_no_bit_of_few_nodes) {
-    static const char *const alone[] = {"threads", "1", "tol", "1e-13", NULL}, *const with[] = {"threads", "3", "tol", "1e-13", NULL};
+    static const char *const alone[] = {"threads", "1", "tol", "1e-13", NULL};
+    static const char *const with[] = {"threads", "3", "tol", "1e-13", NULL};
     const char *path = t_file("few.txt", "a b\na b\nb c\nc a\nd a\n");
     char *want = table("pagerank", path, alone);
     for (i32 k = 0; k < 20; k++) {
@@ -211,6 +212,78 @@ TEST(threads_and_ranks_change_no_bit) {
             stretto_text_free(got);
         }
         stretto_text_free(want);
+    }
+}
+
+/* ------------------------------------------------------------------ order, first lines, stop -------------------------------- */
+
+/* The value behind the first comma of line k, from 0 after the header. */
+static f64 value_of(const char *text, i32 k) {
+    const char *p = text;
+    for (i32 i = 0; i <= k; i++) p = strchr(p, '\n') + 1;
+    return strtod(strchr(p, ',') + 1, NULL);
+}
+
+TEST(sorted_tables_fall_and_groups_grow) {
+    static const char *const sorted[] = {"sort", "rank", NULL};
+    static struct list l;
+    fill(&l, 300, 5, false);
+    const char *path = to_file("sorted.txt", &l);
+    char *ranks = table("pagerank", path, sorted), *groups = table("components", path, sorted);
+    char *all = table("pagerank", path, NULL);
+    i32 n = 0;
+    assert_int_equal(strlen(ranks), strlen(all)); /* the same lines */
+    for (const char *p = all; *p; p++) n += *p == '\n';
+    for (i32 k = 1; k < n - 1; k++) {
+        assert_true(value_of(ranks, k) <= value_of(ranks, k - 1));
+        assert_true(value_of(groups, k) >= value_of(groups, k - 1));
+    }
+    stretto_text_free(ranks);
+    stretto_text_free(groups);
+    stretto_text_free(all);
+}
+
+/* A few of many are chosen as the order of all has them, ties included. */
+TEST(the_first_nodes_are_those_of_the_sorted_table) {
+    static const char *const sorted[] = {"sort", "rank", NULL};
+    const char *path = large();
+    char *all = table("pagerank", path, sorted), *few = NULL;
+    stretto_config *c = stretto_config_new();
+    T_OK(stretto_config_set(c, "top", "700"));
+    T_OK(stretto_graph(c, "pagerank", path, "", NULL, NULL, 1, &few));
+    const char *line = strchr(all, '\n') + 1, *p = few;
+    for (i32 k = 0; k < 700; k++, line = strchr(line, '\n') + 1) {
+        char want[40];
+        snprintf(want, sizeof want, "\"node\": \"%.*s\"", (int)strcspn(line, ","), line);
+        p = strstr(p, "\"node\"");
+        assert_non_null(p);
+        assert_memory_equal(p, want, strlen(want));
+        p += 6;
+    }
+    assert_null(strstr(p, "\"node\""));
+    stretto_config_free(c);
+    stretto_text_free(all);
+    stretto_text_free(few);
+}
+
+/* What was reached is a table of all nodes; the next call is not stopped. */
+TEST(a_stop_ends_with_what_was_reached) {
+    static const char *const method[] = {"pagerank", "labels"};
+    const char *path = large();
+    for (size_t m = 0; m < COUNT(method); m++) {
+        stretto_config *c = stretto_config_new();
+        char *cut = NULL, *whole = NULL;
+        stretto_graph_stop();
+        assert_int_equal(stretto_graph(c, method[m], path, "-", NULL, NULL, 0, &cut), STRETTO_STOP_SIGNAL);
+        T_OK(stretto_graph(c, method[m], path, "-", NULL, NULL, 0, &whole));
+        i32 lines = 0;
+        for (const char *p = cut; *p; p++) lines += *p == '\n';
+        for (const char *p = whole; *p; p++) lines -= *p == '\n';
+        assert_int_equal(lines, 0);
+        assert_string_not_equal(cut, whole);
+        stretto_text_free(cut);
+        stretto_text_free(whole);
+        stretto_config_free(c);
     }
 }
 
@@ -248,5 +321,6 @@ TEST(bad_edges_are_refused_with_their_line) {
 T_MAIN(cmocka_unit_test(pagerank_is_that_of_the_dense_matrix), cmocka_unit_test(pagerank_settles_where_its_sweeps_diverge),
        cmocka_unit_test(pagerank_of_edges_without_weight), cmocka_unit_test(components_are_those_of_a_closure),
        cmocka_unit_test(labels_find_two_cliques), cmocka_unit_test(threads_and_ranks_change_no_bit),
-       cmocka_unit_test(threads_change_no_bit_of_few_nodes),
+       cmocka_unit_test(threads_change_no_bit_of_few_nodes), cmocka_unit_test(sorted_tables_fall_and_groups_grow),
+       cmocka_unit_test(the_first_nodes_are_those_of_the_sorted_table), cmocka_unit_test(a_stop_ends_with_what_was_reached),
        cmocka_unit_test(a_node_list_names_all_nodes), cmocka_unit_test(bad_edges_are_refused_with_their_line))

@@ -28,36 +28,37 @@ struct course {
     struct graph_result *r;
 };
 
-/* Console: iterations to come follow from the residual, which falls by the damping factor at least. */
-static void say(const struct course *c, const struct pagerank *p) {
+/* Console: the residual, which was 1, goes on to fall by the same factor in each iteration. */
+static void say(const struct course *c) {
     char text[96];
-    const f64 left = c->r->residual > c->tolerance ? log(c->tolerance / c->r->residual) / log(p->damping) : 0;
-    const i64 steps = lmin(c->most, c->r->iterations + (i64)left);
-    snprintf(text, sizeof text, "pagerank: residual %.2g", c->r->residual);
+    const struct graph_result *r = c->r;
+    const f64 falls = dmin(1, r->residual), all = falls < 1 ? (f64)r->iterations * log(c->tolerance) / log(falls) : (f64)c->most;
+    const i64 steps = lmax(r->iterations, lmin(c->most, falls > 0 ? (i64)ceil(dmin(all, (f64)c->most)) : 0));
     const f64 seconds = clock_now() - c->began;
-    event_emit(c->job->use.events, &(struct event){.kind = EVENT_WORK, .text = text, .step = c->r->iterations, .steps = steps,
+    snprintf(text, sizeof text, "pagerank: residual %.2g", r->residual);
+    event_emit(c->job->use.events, &(struct event){.kind = EVENT_WORK, .text = text, .step = r->iterations, .steps = steps,
                                                    .seconds = seconds,
-                                                   .left = seconds / (f64)c->r->iterations * (f64)(steps - c->r->iterations)});
+                                                   .left = seconds / (f64)r->iterations * (f64)(steps - r->iterations)});
 }
 
 /* One iteration; r->residual is then its loss. */
-static err iterate(struct course *c, struct pagerank *p, enum pagerank_step step) {
+static err iterate(struct course *c, enum pagerank_step step) {
     struct exec_result out;
     TRY(map_run_step(&c->run[step], &out));
     TRY(exec_quiet(c->run[step].exec));
     c->r->residual = out.loss;
     c->r->iterations++;
-    say(c, p);
+    say(c);
     return 0;
 }
 
 /* Sweeps of a round, one iteration less than allowed. */
-static err sweeps(struct course *c, struct pagerank *p, bool *ended) {
+static err sweeps(struct course *c, bool *ended) {
     struct graph_result *r = c->r;
     const f64 upto = dmax(0.9 * c->tolerance, REDUCE * r->residual);
     f64 before = r->residual, least = before;
     while (!*ended && r->iterations + 1 < c->most) {
-        TRY(iterate(c, p, c->step));
+        TRY(iterate(c, c->step));
         TRY(graph_stopped(c->job, c->deadline, &r->model.stopped, ended));
         const f64 next = r->residual * dmin(1, r->residual / before); /* about what a fold will find */
         if (next < upto || r->residual > DIVERGES * least) return 0;
@@ -67,15 +68,15 @@ static err sweeps(struct course *c, struct pagerank *p, bool *ended) {
     return 0;
 }
 
-static err rounds(struct course *c, struct pagerank *p) {
+static err rounds(struct course *c, const struct pagerank *p) {
     struct graph_result *r = c->r;
     bool ended = false;
     r->residual = 1;
     while (!r->settled && !ended && r->iterations < c->most) {
         const f64 before = r->residual;
         const i64 first = r->iterations;
-        TRY(sweeps(c, p, &ended));
-        TRY(iterate(c, p, PAGERANK_FOLD));
+        TRY(sweeps(c, &ended));
+        TRY(iterate(c, PAGERANK_FOLD));
         r->settled = r->residual < c->tolerance;
         const f64 power = pow(p->damping, (f64)(r->iterations - first));
         if (r->residual > dmax(2 * power, LEAST) * before) c->step = PAGERANK_PLAIN;
