@@ -107,34 +107,6 @@ static err try_once(struct csv *c, bool *done) {
     return 0;
 }
 
-/* From UTC to the zone of the first cell. Where offsets change with daylight saving time and all rows have the same time of the
- * day, they are days: the dates as they are written. */
-static err settle_zone(const struct table *t, struct column *c) {
-    enum { DAY = 86400 };
-    bool days = t->nrow > 1, same = true;
-    i32 *const offset = c->offset;
-    for (i64 i = 0; i < t->nrow; i++) {
-        if (!offset[i] != !offset[0]) {
-            char where[256];
-            table_where(t, i, c, where);
-            return FAIL_AT(E205, where, "--time-format row   (rows are the time)",
-                           "time column \"%s\" has %s offset from UTC here, unlike in the first row", c->name,
-                           offset[i] ? "an" : "no");
-        }
-        const i64 wall = c->time[i] + offset[i];
-        days = days && wall % DAY == (c->time[0] + offset[0]) % DAY;
-        same = same && offset[i] == offset[0];
-    }
-    if (offset[0]) {
-        c->zoned = same || !days;
-        c->zone = offset[0] - DAY;
-        for (i64 i = 0; i < t->nrow; i++) c->time[i] += (c->zoned ? offset[0] : offset[i]) - DAY;
-    }
-    mem_free(offset);
-    c->offset = NULL;
-    return 0;
-}
-
 static err read_text(struct csv *c) {
     c->nthread = imax(1, imin(c->o->threads, THREADS_MAX));
     TRY(csv_sniff(c));
@@ -152,7 +124,7 @@ static err read_text(struct csv *c) {
         parsed = false;
     }
     for (i32 i = 0; i < c->t->ncol; i++)
-        if (c->t->col[i].offset) TRY(settle_zone(c->t, &c->t->col[i]));
+        if (c->t->col[i].offset) TRY(table_settle_zone(c->t, &c->t->col[i]));
     return 0;
 }
 

@@ -15,6 +15,7 @@
 #define STRETTO_DATA_CSV_H
 
 #include "base/file.h"
+#include "data/missing.h"
 #include "data/table.h"
 #include "data/time.h"
 #include "data/vocab.h"
@@ -28,8 +29,6 @@ enum {
     CSV_FIELDS_MAX = 1 << 20,
     CSV_PROBLEMS = 20,
     CSV_WORD = 16,
-    CSV_NA_WORDS = 64,        /* words that mean missing */
-    CSV_NA = 8,               /* of these, numbers */
     CSV_SEEN = 8              /* cells kept of a time column */
 };
 
@@ -110,13 +109,7 @@ struct csv {
     char sep, mark;
     bool apart;         /* the mark (point or comma) that is not decimal may separate thousands */
     struct marks *marks; /* [nfield] csv_marks.c */
-    bool na_first[256]; /* first bytes of words that mean missing */
-    struct {
-        const char *s;
-        i64 n;
-    } na_word[CSV_NA_WORDS];
-    i32 nword, nna;
-    f64 na[CSV_NA];     /* numbers that mean missing */
+    struct missing na;  /* words and numbers that mean missing */
     i32 nfield, ntext;
     const char **name;  /* [nfield] */
     struct vocab index; /* of name: a word's number is its field */

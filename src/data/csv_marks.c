@@ -12,13 +12,7 @@
 #include "data/csv.h"
 #include "data/number.h"
 
-bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
-    if (n == 0) return true;
-    if (!c->na_first[(u8)s[0]]) return false;
-    for (i32 i = 0; i < c->nword; i++)
-        if (c->na_word[i].n == n && !memcmp(c->na_word[i].s, s, (size_t)n)) return true;
-    return false;
-}
+bool csv_is_missing(const struct csv *c, const char *s, i64 n) { return missing_word(&c->na, s, n); }
 
 bool csv_is_number(const struct csv *c, const char *s, i32 n) {
     f64 v;

@@ -36,13 +36,6 @@ static void missing(struct parse *s, i32 col, const char *text, i64 n) {
     csv_clean(s->tally->missing_text[col], CSV_WORD, text, n);
 }
 
-/* --na -999 means the number, in any notation. */
-static inline bool is_na_value(const struct csv *c, f64 v) {
-    for (i32 i = 0; i < c->nna; i++)
-        if (v == c->na[i]) return true;
-    return false;
-}
-
 /* Stores a cell's text, without quotes. */
 static void store(struct parse *s, i32 field, const char *p, i64 n) {
     const struct csv_field *f = &s->c->field[field];
@@ -61,7 +54,7 @@ static void store(struct parse *s, i32 field, const char *p, i64 n) {
         if (!plain && !grouped) {
             v = (f64)NAN;
             if (s->tally->bad[f->col]++ < CSV_PROBLEMS) problem(s, field + 1, 0, p, n);
-        } else if (none || isnan(v) || is_na_value(s->c, v)) {
+        } else if (none || isnan(v) || missing_number(&s->c->na, v)) {
             missing(s, f->col, p, n);
             v = (f64)NAN;
         }
@@ -153,7 +146,7 @@ static const char *parse_row(struct parse *s, const char *p) {
             for (q = p; *q != sep && *q != '\n';) q++;
         }
         if (!q || !delimits(q, sep) ||
-            (f->kind == FIELD_NUMBER && (isnan(v) || is_na_value(c, v))))
+            (f->kind == FIELD_NUMBER && (isnan(v) || missing_number(&c->na, v))))
             q = slow_cell(s, i, p);
         if (*q != sep) {
             if (i + 1 < n) return ragged(s, start);

@@ -33,21 +33,6 @@ static char find_sep(const char *p, const char *end, bool cut) {
     return best;
 }
 
-static err note_missing_words(struct csv *c, const char *words) {
-    char word[256];
-    f64 v;
-    while (words && *words && str_list_next(&words, word, sizeof word)) {
-        const i64 n = (i64)strlen(word);
-        if (n == 0) continue;
-        if (c->nword == CSV_NA_WORDS) return FAIL(E103, "--na: at most %d words can mean missing", CSV_NA_WORDS);
-        c->na_first[(u8)word[0]] = true;
-        c->na_word[c->nword].n = n;
-        TRY(arena_keep(&c->t->names, &c->na_word[c->nword++].s, word));
-        if (c->nna < CSV_NA && str_to_f64(word, (size_t)n, '.', &v) && v == v) c->na[c->nna++] = v;
-    }
-    return 0;
-}
-
 static bool is_time(const char *s, i32 n) {
     bool unused;
     return n > 0 && time_guess(&s, &n, 1, false, &unused) != TIME_NONE;
@@ -85,21 +70,15 @@ static err take_sample(struct csv *c, struct csv_sample *s) {
     return 0;
 }
 
-/* Field names: from the header, else numbers from 1; duplicates get a number. */
+/* Field names: from the header, else numbers from 1. */
 static err name_fields(struct csv *c, const struct csv_sample *s, bool header) {
     ARENA_NEW(&c->t->names, c->name, s->nfield);
     for (i32 f = 0; f < s->nfield; f++) {
-        char text[300], again[320];
-        i32 n = header ? imin(csv_lens(s, 0)[f], 255) : 0, code;
+        char text[300];
+        i32 n = header ? imin(csv_lens(s, 0)[f], 255) : 0;
         if (n > 0) csv_clean(text, sizeof text, csv_cells(s, 0)[f], n); /* names must be typeable, so no line feeds */
         else snprintf(text, sizeof text, header ? "column%d" : "%d", f + 1);
-        TRY(vocab_code(&c->index, text, (i64)strlen(text), &code));
-        const bool twice = code < f;
-        for (i32 k = f + 1; code < f; k++) {
-            snprintf(again, sizeof again, "%.250s.%d", text, k);
-            TRY(vocab_code(&c->index, again, (i64)strlen(again), &code));
-        }
-        TRY(arena_keep(&c->t->names, &c->name[f], twice ? again : text));
+        TRY(name_new(&c->index, &c->t->names, f, text, &c->name[f]));
     }
     return 0;
 }
@@ -313,8 +292,8 @@ static err sniff(struct csv *c, struct csv_buffer *b, struct csv_sample *s) {
     TRY(csv_fail_first_bytes(c, head, n));
     TRY(is_utf8(c, head, n));
     if (n >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) c->data_from = 3; /* byte order mark */
-    TRY(note_missing_words(c, c->o->na));
-    TRY(note_missing_words(c, c->o->more_na));
+    TRY(missing_add(&c->na, &c->t->names, c->o->na));
+    TRY(missing_add(&c->na, &c->t->names, c->o->more_na));
     head += c->data_from;
     s->size = n - c->data_from;
     s->cut = n < c->src.size;

@@ -25,6 +25,18 @@ i32 name_find(const char *const *names, i32 n, const char *wanted) {
     return alike == 1 ? found : -1;
 }
 
+err name_new(struct vocab *index, struct arena *a, i32 at, const char *text, const char **out) {
+    char again[320];
+    i32 code;
+    TRY(vocab_code(index, text, (i64)strlen(text), &code));
+    const bool twice = code < at;
+    for (i32 k = at + 1; code < at; k++) {
+        snprintf(again, sizeof again, "%.250s.%d", text, k);
+        TRY(vocab_code(index, again, (i64)strlen(again), &code));
+    }
+    return arena_keep(a, out, twice ? again : text);
+}
+
 void name_list(const char *const *names, i32 n, char *to, size_t size) {
     size_t fill = 0;
     to[0] = 0;

@@ -96,3 +96,29 @@ void table_where_at(const struct table *t, const char *file, i64 line, i32 field
 void table_where(const struct table *t, i64 row, const struct column *c, char where[256]) {
     table_where_at(t, t->path, table_line(t, row), c ? c->field : 0, where);
 }
+
+err table_settle_zone(const struct table *t, struct column *c) {
+    enum { DAY = 86400 };
+    bool days = t->nrow > 1, same = true;
+    i32 *const offset = c->offset;
+    for (i64 i = 0; i < t->nrow; i++) {
+        if (!offset[i] != !offset[0]) {
+            char where[256];
+            table_where(t, i, c, where);
+            return FAIL_AT(E205, where, "--time-format row   (rows are the time)",
+                           "time column \"%s\" has %s offset from UTC here, unlike in the first row", c->name,
+                           offset[i] ? "an" : "no");
+        }
+        const i64 wall = c->time[i] + offset[i];
+        days = days && wall % DAY == (c->time[0] + offset[0]) % DAY;
+        same = same && offset[i] == offset[0];
+    }
+    if (offset[0]) {
+        c->zoned = same || !days;
+        c->zone = offset[0] - DAY;
+        for (i64 i = 0; i < t->nrow; i++) c->time[i] += (c->zoned ? offset[0] : offset[i]) - DAY;
+    }
+    mem_free(offset);
+    c->offset = NULL;
+    return 0;
+}

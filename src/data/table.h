@@ -74,6 +74,9 @@ struct read_options {
 err table_read(const char *path, const struct read_options *o, struct table **out);
 void table_free(struct table *t);
 err table_index(struct table *t); /* fills t->index, for the functions that find a column by its name */
+/* From UTC to the zone of the first cell, and frees c->offset.  Where offsets change with daylight saving time and all rows have
+ * the same time of the day, they are days: the dates as they are written. */
+err table_settle_zone(const struct table *t, struct column *c);
 void table_drop_columns(struct table *t); /* frees the columns of a table that is not mapped */
 
 bool column_constant(const struct column *c, i64 nrow, f64 *value); /* a number, equal in all rows that have one */
