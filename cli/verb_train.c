@@ -30,7 +30,10 @@ static void catch_signals(const struct cli *c, const char *run_dir) {
 }
 
 void cli_train_files(const struct args *a, const struct options *o, char model[CLI_PATH], char run_dir[CLI_PATH]) {
-    const char *data = a->arg[0], *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
+    char data[CLI_PATH];
+    const int n = snprintf(data, sizeof data, "%.4300s", a->arg[0]);
+    for (int i = n - 1; i > 0 && data[i] == '/'; i--) data[i] = 0; /* a folder of parts */
+    const char *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
     if (o->out && *o->out) snprintf(model, CLI_PATH, "%.4300s", o->out);
     else snprintf(model, CLI_PATH, "%.*s.model", (int)strcspn(name, "."), name);
     if (o->run_dir && *o->run_dir) snprintf(run_dir, CLI_PATH, "%.4300s", o->run_dir);

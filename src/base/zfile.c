@@ -119,3 +119,7 @@ err zfile_load(const char *path, char **data, i64 *size) {
     *size = g.n;
     return 0;
 }
+
+bool zfile_unpack(const void *from, i64 n, void *to, i64 size) {
+    return ZSTD_decompress(to, (size_t)size, from, (size_t)n) == (size_t)size;
+}

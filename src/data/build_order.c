@@ -112,7 +112,7 @@ static void cut_series(const struct build *b, const struct key *k, i64 at, char 
 /* Command that gives each series a column: no row is lost. False if none does, or it is too long for a message. */
 static bool widen(const struct build *b, const struct key *k, char fix[FIX_BYTES]) {
     char from[MEND_PATH], to[MEND_PATH], sep[4];
-    if (k->n != 1 || b->ntime != 1 || b->t->map || k->c[0]->nword > WIDE_SERIES) return false;
+    if (k->n != 1 || b->ntime != 1 || !table_is_file(b->t) || k->c[0]->nword > WIDE_SERIES) return false;
     const i32 n = snprintf(
         fix, FIX_BYTES,
         "awk -F'%s' -v T=%d -v K=%d -v V=%d 'NR>%lld{sub(/\\r$/,\"\");if(!($T in s)){s[$T];t[++n]=$T}"
@@ -180,7 +180,9 @@ static void mend_order(const struct build *b, bool descending, char fix[FIX_BYTE
     else snprintf(fix, FIX_BYTES, "cat %s | %s > %s", from, sort, to);
     if (can && strlen(fix) < sizeof err_last()->fix) return; /* the command must not be truncated */
     snprintf(fix, FIX_BYTES, "sort the rows by time%s",
-             b->t->map ? " in the file that this cache was made from" : "   (a plain sort does not follow these cells)");
+             b->t->map ? " in the file that this cache was made from"
+             : b->t->records ? " before the table is written"
+             : "   (a plain sort does not follow these cells)");
 }
 
 /* Hint for a duplicated hour. */

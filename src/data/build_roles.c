@@ -70,7 +70,7 @@ enum { SIGN_FIX = 600 };
 /* For a number with a currency or per cent sign: a command that removes the signs. */
 static bool without_sign(const struct build *b, const char *w, char fix[SIGN_FIX]) {
     const bool sign = strpbrk(w, "$%") || strstr(w, "€") || strstr(w, "£");
-    if (!sign || strspn(w, "-+0123456789., $%€£") != strlen(w) || !strpbrk(w, "0123456789")) return false;
+    if (!sign || b->t->records || strspn(w, "-+0123456789., $%€£") != strlen(w) || !strpbrk(w, "0123456789")) return false;
     char from[MEND_PATH], to[MEND_PATH];
     snprintf(fix, SIGN_FIX, "sed 's/[$%%]//g; s/€//g; s/£//g' %s > %s", mend_from(b->t->path, from),
              mend_to(b->t->path, "numbers", to));
@@ -86,6 +86,8 @@ static err refuse_words(const struct build *b, const struct column *c, enum role
     } else if (without_sign(b, word, fix)) { /* fix is set */
     } else if (before_unit(word)) {
         snprintf(fix, sizeof fix, "write the numbers without their unit, as %.*s for %.40s", before_unit(word), word, word);
+    } else if (r == ROLE_TARGET && b->t->records) {
+        snprintf(fix, sizeof fix, "another --target   or   write the column as numbers");
     } else if (r == ROLE_TARGET) {
         snprintf(fix, sizeof fix,
                  "another --target   (is there a title line above the header? then: tail -n +2 %s > %s)",

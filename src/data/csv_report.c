@@ -50,7 +50,6 @@ static const struct {
                {"%PDF", 4, "a PDF file"},
                {"\xFD" "7zXZ", 5, "an xz file"},
                {"BZh", 3, "a bzip2 file"},
-               {"ARROW1", 6, "an Arrow file"},
                {"\xD0\xCF\x11\xE0", 4, "an old spreadsheet"},
                {"\x7F" "ELF", 4, "a program"},
                {"\x89PNG", 4, "a picture"},

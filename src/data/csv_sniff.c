@@ -142,27 +142,10 @@ static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, b
     return unknown_time(c, f, cell, len, n, bad == n ? 0 : bad);
 }
 
-static i32 times_among(const struct time_parser *p, const char **cell, const i32 *len, i32 n) {
-    i32 times = 0;
-    i64 t;
-    for (i32 i = 0; p->kind != TIME_NONE && i < n; i++) times += time_parse(p, cell[i], (size_t)len[i], &t);
-    return times;
-}
-
-/* Time kind of a column. A few bad cells are allowed; the parser reports them with their line. */
-static enum time_kind guess_time(const char **cell, const i32 *len, i32 n, bool *ambiguous) {
-    struct time_parser p = {.kind = time_guess(cell, len, n, false, ambiguous)};
-    if (p.kind != TIME_NONE) return p.kind;
-    p.kind = time_guess(cell, len, 1, false, ambiguous);
-    if (3 * times_among(&p, cell, len, n) >= 2 * n) return p.kind;
-    *ambiguous = false;
-    return TIME_NONE;
-}
-
 /* With --time-format but no --time: the first column in that format. */
 static bool is_custom(const struct csv *c, const char **cell, const i32 *len, i32 n, bool numbers) {
     const struct time_parser p = custom_time(c);
-    const i32 times = times_among(&p, cell, len, n);
+    const i32 times = time_count(&p, cell, len, n);
     return n > 0 && (numbers ? times == n : 3 * times >= 2 * n);
 }
 
@@ -188,7 +171,7 @@ static err type_field(struct csv *c, const struct csv_sample *s, i32 f, bool hea
     if (spaced == SPACED_CODE) field->kind = FIELD_TEXT;
     if (n == 0 || 2 * numbers > n) return 0;
     bool ambiguous = false;
-    enum time_kind kind = look ? guess_time(cell, len, n, &ambiguous) : TIME_NONE;
+    enum time_kind kind = look ? time_guess_most(cell, len, n, &ambiguous) : TIME_NONE;
     if (ambiguous) return ambiguous_time(c, f, cell, len, n);
     field->kind = kind == TIME_NONE || kind == TIME_CLOCK ? FIELD_TEXT : FIELD_TIME;
     field->time.kind = kind;

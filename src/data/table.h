@@ -11,6 +11,12 @@
 
 enum col_type { COL_NUMBER, COL_TIME, COL_CATEGORY };
 
+/* A file among those that a table was read from. */
+struct table_part {
+    const char *path;
+    i64 row; /* its first */
+};
+
 struct column {
     const char *name;
     i32 field;             /* number in the file, from 1 */
@@ -41,6 +47,9 @@ struct table {
     const char *doubt_fix; /* option, or command, that resolves it */
     i32 doubt_code;        /* its warning; 0 = W035 */
     i32 turned; /* columns of names of a file with a series per row (--orient rows), 0 = a series per column */
+    bool records;  /* the file has records instead of lines (Arrow), numbered from 1 */
+    i32 npart;     /* files of the table, 0 = one */
+    struct table_part *part; /* [npart] */
     i64 *line; /* line of each row when rows and lines differ (quoted newlines, blank lines); NULL = row + 1 + header */
     struct arena names;
     struct vocab index; /* of the column names, if all differ: a word's number is its column */
@@ -88,7 +97,7 @@ void table_where(const struct table *t, i64 row, const struct column *c, char wh
 /* The same for a cell at a line and field of the table; file: the name to show. A field of a transposed table is a line. */
 void table_where_at(const struct table *t, const char *file, i64 line, i32 field, char where[256]);
 /* True if commands on the lines of the file fit the table. */
-static inline bool table_is_file(const struct table *t) { return !t->map && !t->turned; }
+static inline bool table_is_file(const struct table *t) { return !t->map && !t->turned && !t->records; }
 void file_where(const char *file, i64 line, i32 field, char where[256]); /* "file:line:field"; field 0 is omitted */
 
 /* Writes the cache file (cache.c): magic, JSON header, 64-byte aligned columns; loading maps it. */

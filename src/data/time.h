@@ -59,6 +59,9 @@ enum time_kind time_guess_numbers(const f64 *v, i64 n);
 /* The kind that reads all texts, or TIME_NONE. named: the column was given as the time, so bare numbers count too. Day and
  * month are distinguished by a number above 12 or by ascending order; *ambiguous if neither helps. */
 enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool named, bool *ambiguous);
+/* The kind that reads two thirds of the texts of a column that nobody named; the reader reports the others with their line. */
+enum time_kind time_guess_most(const char *const *s, const i32 *len, i32 n, bool *ambiguous);
+i32 time_count(const struct time_parser *p, const char *const *s, const i32 *len, i32 n); /* texts that it reads */
 
 /* How a sort command can order texts of a kind, for the advice in a message. */
 enum time_order {

@@ -212,3 +212,19 @@ enum time_order time_order(enum time_kind kind, const char *const *s, const i32 
     default: return ORDER_NONE;
     }
 }
+
+i32 time_count(const struct time_parser *p, const char *const *s, const i32 *len, i32 n) {
+    i32 times = 0;
+    i64 t;
+    for (i32 i = 0; p->kind != TIME_NONE && i < n; i++) times += time_parse(p, s[i], (size_t)len[i], &t);
+    return times;
+}
+
+enum time_kind time_guess_most(const char *const *s, const i32 *len, i32 n, bool *ambiguous) {
+    struct time_parser p = {.kind = time_guess(s, len, n, false, ambiguous)};
+    if (p.kind != TIME_NONE) return p.kind;
+    p.kind = time_guess(s, len, 1, false, ambiguous);
+    if (3 * time_count(&p, s, len, n) >= 2 * n) return p.kind;
+    *ambiguous = false;
+    return TIME_NONE;
+}
