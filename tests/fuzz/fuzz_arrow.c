@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1) return 0;
     const u8 flags = data[0];
     if (ftruncate(fd, 0) != 0 || pwrite(fd, data + 1, size - 1, 0) != (ssize_t)(size - 1)) return 0;
-    if (size < 9 || (memcmp(data + 1, marker, 4) != 0 && memcmp(data + 1, "ARROW1", 6) != 0)) return 0; /* fuzz_csv has them */
+    if (size < 9 || (memcmp(data + 1, marker, 4) != 0 && memcmp(data + 1, "ARROW1\0", 8) != 0)) return 0; /* fuzz_csv has them */
     struct read_options o = READ_OPTIONS_DEFAULT;
     if (flags & 1) o.cat = "2";
     if (flags & 2) o.time = "1";
