@@ -1,0 +1,378 @@
+"""t_spark.py - the Spark estimator (bindings/python/stretto): bits of an MPI run, restarts, refusals.
+
+Class Shim runs the tasks as threads under a stand-in of BarrierTaskContext, with real Arrow streams, launch lines and MPI ranks;
+it needs pyarrow and MPICH.  Class Spark runs them on local-cluster[2,1,1024]; it needs pyspark and Java too.  tools/spark_venv.sh
+gets them; without them the test says what it skips.
+"""
+import glob
+import importlib.util
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import e2e
+from e2e import Case
+
+VENV = os.path.join(e2e.ROOT, "build", "spark-venv", "bin", "python")
+PYTHON = os.path.join(e2e.ROOT, "bindings", "python")
+MPIEXEC = shutil.which("mpiexec.mpich")
+FIT = ("--target", "y", "--time", "ds", "--past", "temp", "--horizon", "4", "--steps", "20", "--hidden", "8", "--batch", "32")
+LONG = ("--target", "y", "--time", "ds", "--past", "temp", "--horizon", "4", "--steps", "4000", "--hidden", "8", "--batch", "32",
+        "--checkpoint-every", "0.05")
+
+
+def have(module):
+    return importlib.util.find_spec(module) is not None
+
+
+if not have("pyarrow") and os.access(VENV, os.X_OK) and os.path.abspath(sys.executable) != VENV:
+    os.execv(VENV, [VENV] + sys.argv)
+sys.path.insert(0, PYTHON)
+if have("pyarrow"):
+    import pyarrow
+    from stretto import ranks, talk
+
+
+def values(rows):
+    """(day and hour, y, temp) of hours since 2011-01-01; y is smooth, with noise that every machine computes alike."""
+    x, out = 7, []
+    for i in range(rows):
+        x = (x * 1103515245 + 12345) % 2147483648
+        out.append((i * 3600, round(10 * math.sin(i * math.pi / 12), 3) + x // 65536 % 1000 / 500, x // 4096 % 100 / 10))
+    return out
+
+
+def text_of(rows):
+    base = 1293840000
+    return "ds,y,temp\n" + "".join("%s,%r,%r\n" % (time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(base + t)), y, x)
+                                  for t, y, x in rows)
+
+
+def batches_of(rows, size=100):
+    """Arrow batches as Spark hands them over."""
+    base = 1293840000
+    for at in range(0, len(rows), size):
+        some = rows[at:at + size]
+        yield pyarrow.RecordBatch.from_arrays([pyarrow.array([(base + t) * 1000000 for t, _, _ in some], pyarrow.timestamp("us")),
+                                               pyarrow.array([y for _, y, _ in some]), pyarrow.array([x for _, _, x in some])],
+                                              ["ds", "y", "temp"])
+
+
+class Gathering:
+    """allGather of tasks that are threads."""
+
+    def __init__(self, size):
+        self.size, self.said = size, [""] * size
+        self.barrier = threading.Barrier(size)
+
+    def gather(self, me, text):
+        self.said[me] = text
+        self.barrier.wait(120)
+        told = list(self.said)
+        self.barrier.wait(120)
+        return told
+
+
+class Context:
+    def __init__(self, gathering, me, gpus):
+        self.gathering, self.me, self.gpus = gathering, me, gpus
+
+    def partitionId(self):
+        return self.me
+
+    def getTaskInfos(self):
+        return [None] * self.gathering.size
+
+    def allGather(self, text):
+        return self.gathering.gather(self.me, text)
+
+    def resources(self):
+        class Gpu:
+            addresses = self.gpus
+        return {"gpu": Gpu} if self.gpus else {}
+
+
+def processes(word):
+    """Processes with the word in their command line."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as f:
+                if word.encode() in f.read():
+                    found.append(int(path.split("/")[2]))
+        except OSError:
+            pass
+    return [pid for pid in found if pid != os.getpid()]
+
+
+class Ranks(Case):
+    """What both classes compare with."""
+
+    def by_hand(self, text, fit, n=2, name="hand"):
+        data = self.write(name + ".csv", text)
+        argv = [MPIEXEC, "-n", str(n), e2e.PROGRAM, "train", data, "-o", self.path(name), "--quiet", "--threads", "1", *fit]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=120 * e2e.SLOW, env=self.environment(),
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+
+    def same_bits(self, data):
+        with open(self.path("spark"), "wb") as f:
+            f.write(data)
+        self.assertEqual(e2e.model(self.path("hand"))[1], e2e.model(self.path("spark"))[1])
+
+    def none_left(self, word):
+        limit = time.monotonic() + 10 * e2e.SLOW
+        while processes(word) and time.monotonic() < limit:
+            time.sleep(0.1)
+        self.assertEqual(processes(word), [], "processes with %s are left" % word)
+
+    def kill_when_saved(self, run, choose):
+        """Kills what choose() names once the run has a checkpoint; returns the thread and what it killed."""
+        killed = []
+
+        def work():
+            limit = time.monotonic() + 100 * e2e.SLOW
+            while not glob.glob(run + "/checkpoints/*.ckpt") and time.monotonic() < limit:
+                time.sleep(0.02)
+            for pid in choose():
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+        thread = threading.Thread(target=work)
+        thread.start()
+        return thread, killed
+
+
+@unittest.skipUnless(have("pyarrow"), "skipped: pyarrow is not importable (tools/spark_venv.sh gets it)")
+@unittest.skipUnless(MPIEXEC, "skipped: mpiexec.mpich is not here (Debian package mpich)")
+class Shim(Ranks):
+    def run_stage(self, parts, gpus=(), folders=None, **more):
+        """Runs the tasks; returns what they yield, and the exceptions."""
+        job = {"program": e2e.PROGRAM, "mpiexec": MPIEXEC, "interface": "", "work_dir": self.dir, "name": "run", "threads": 1,
+               "gpu": False, "deadline": 0, "argv": list(FIT), "env": {"STRETTO_WISDOM": "off"}}
+        job.update(more)
+        gathering, rows, failures = Gathering(len(parts)), [], []
+
+        def task(me, part):
+            own = dict(job, work_dir=folders[me]) if folders else job
+            try:
+                rows.extend(ranks.train(Context(gathering, me, list(gpus[me]) if gpus else []), own, batches_of(part)))
+            except Exception as e:  # as Spark: the stage fails with the first
+                failures.append(e)
+                gathering.barrier.abort()
+        threads = [threading.Thread(target=task, args=pair) for pair in enumerate(parts)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.none_left(self.dir)
+        return ranks.collect(rows), failures
+
+    def refused(self, parts, *words, **more):
+        found, failures = self.run_stage(parts, **more)
+        self.assertEqual(failures, [])
+        text = found["refused"].decode()
+        for word in words:
+            self.assertIn(word, text)
+        return text
+
+    def test_uneven_and_empty_partitions_have_the_bits_of_mpiexec(self):
+        rows = values(600)
+        self.by_hand(text_of(rows), FIT, n=3)
+        found, failures = self.run_stage([rows[:450], [], rows[450:]])
+        self.assertEqual(failures, [])
+        self.same_bits(found["model"])
+        self.assertEqual(json.loads(found["parts"]), [450, 0, 150])
+        self.assertEqual(json.loads(found["scores"])["rows"][0]["name"], "model")
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_killed_rank_interrupts_and_the_next_attempt_goes_on(self):
+        rows = values(600)
+        parts = [rows[:300], rows[300:]]
+        self.by_hand(text_of(rows), LONG)
+        run = self.path("run/model.run")
+        thread, killed = self.kill_when_saved(run, lambda: [p for p in processes("--run-dir") if p in processes(self.dir)
+                                                            and e2e.PROGRAM in os.readlink("/proc/%d/exe" % p)][-1:])
+        found, failures = self.run_stage(parts, argv=list(LONG))
+        thread.join()
+        self.assertEqual(len(killed), 1)
+        self.assertTrue(any(isinstance(e, talk.Interrupted) for e in failures), failures)
+        self.assertTrue(glob.glob(run + "/checkpoints/*.ckpt"))
+        self.assertEqual(found, {})
+        found, failures = self.run_stage(parts, argv=list(LONG))
+        self.assertEqual(failures, [])
+        self.same_bits(found["model"])
+
+    def test_errors_of_the_program_reach_the_driver(self):
+        rows = values(200)
+        self.refused([rows[:100], rows[100:]], "status 2", "E102", "\"load\"", argv=["--target", "load"])
+        self.refused([[], []], "the DataFrame has no rows")
+        self.refused([rows[100:], rows[:100]], "E209", "part-00001.arrows:1")
+
+    def test_wrong_set_up_is_one_sentence(self):
+        rows = values(200)
+        parts = [rows[:100], rows[100:]]
+        self.refused(parts, "has no program \"strettissimo\"", program="strettissimo")
+        self.refused(parts, "has no program \"mpiexec.none\"", mpiexec="mpiexec.none")
+        self.refused(parts, "gave 0 launch lines for 2 tasks", mpiexec="/bin/true")
+        self.refused(parts, "use_gpu: the task on", gpu=True)
+        other = self.path("other")
+        os.mkdir(other)
+        self.refused(parts, "give work_dir a folder on a file system that all executors share", folders=[self.dir, other])
+        self.refused(parts, "longer than deadline=1 s", deadline=1.0, argv=list(LONG))
+
+    def test_gpus_of_a_task_reach_its_rank(self):
+        stub = self.write("stub", "#!/bin/sh\necho \"$CUDA_VISIBLE_DEVICES\" >\"%s/gpu.$PMI_RANK\"\nexit 3\n" % self.dir)
+        os.chmod(stub, 0o755)
+        rows = values(20)
+        self.refused([rows[:10], rows[10:]], "status 3", gpus=[["5"], ["2", "7"]], gpu=True, program=stub)
+        self.assertEqual([self.read("gpu.0"), self.read("gpu.1")], [b"5\n", b"2,7\n"])
+
+    def test_processes_end_with_the_worker_that_started_them(self):
+        mark = self.path("mark")
+        sleeper = "sh -c \"sleep 1000\" " + mark
+        code = ("import sys, time; sys.path.insert(0, %r); from stretto import children; children.Child(['sh', '-c', %r]); "
+                "print('up', flush=True); time.sleep(1000)" % (PYTHON, "setsid %s & %s" % (sleeper, sleeper)))
+        worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        self.addCleanup(worker.kill)
+        self.assertEqual(worker.stdout.readline(), b"up\n")
+        limit = time.monotonic() + 10 * e2e.SLOW
+        while len(processes(mark)) < 4 and time.monotonic() < limit:
+            time.sleep(0.05)
+        worker.kill()
+        worker.wait()
+        worker.stdout.close()
+        self.none_left(mark)
+
+
+def skip_without_spark():
+    if not have("pyspark"):
+        return "skipped: pyspark is not importable (tools/spark_venv.sh gets it)"
+    return None if shutil.which("java") else "skipped: there is no java"
+
+
+@unittest.skipIf(skip_without_spark(), skip_without_spark())
+@unittest.skipUnless(MPIEXEC, "skipped: mpiexec.mpich is not here (Debian package mpich)")
+class Spark(Ranks):
+    @classmethod
+    def setUpClass(cls):
+        import tempfile
+        from pyspark.sql import SparkSession
+        cls.home = tempfile.mkdtemp(prefix="stretto-spark-")
+        cls.addClassCleanup(shutil.rmtree, cls.home, True)
+        os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1", STRETTO_WISDOM="off",
+                          SPARK_LOCAL_DIRS=cls.home + "/local")
+        jvm = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.level=ERROR -Dderby.system.home=" + cls.home
+        settings = {"spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.ui.enabled": "false",
+                    "spark.ui.showConsoleProgress": "false", "spark.driver.bindAddress": "127.0.0.1",
+                    "spark.driver.host": "127.0.0.1", "spark.executor.extraJavaOptions": jvm,
+                    "spark.driver.extraJavaOptions": jvm,
+                    "spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2",
+                    "spark.sql.warehouse.dir": cls.home + "/warehouse"}
+        build = SparkSession.builder.master("local-cluster[2,1,1024]")
+        for key, value in settings.items():
+            build = build.config(key, value)
+        cls.spark = build.getOrCreate()
+        cls.spark.sparkContext.setLogLevel("OFF")
+        cls.addClassCleanup(cls.spark.stop)
+
+    def table(self, text, name="table.csv"):
+        return self.spark.read.csv(self.write(name, text), header=True, schema="ds timestamp_ntz, y double, temp double")
+
+    def estimator(self, **more):
+        from stretto.spark import StrettoForecaster
+        given = dict(time_col="ds", label_col="y", past_cols=["temp"], horizon=4, steps=20, hidden=8, batch=32, num_workers=2,
+                     threads=1, program=e2e.PROGRAM, mpiexec=MPIEXEC, work_dir=self.dir)
+        given.update(more)
+        return StrettoForecaster(**given)
+
+    def test_fit_transform_save_load_in_a_pipeline(self):
+        from pyspark.ml import Pipeline, PipelineModel
+        from pyspark.ml.feature import SQLTransformer
+        rows = values(600)
+        self.by_hand(text_of(rows), FIT)
+        self.stretto("predict", "hand", "hand.csv", "-o", "hand.out")
+        shuffled = self.table(text_of(rows)).orderBy("temp", "y")
+        pipeline = Pipeline(stages=[SQLTransformer(statement="SELECT ds, y, temp FROM __THIS__"), self.estimator()])
+        fitted = pipeline.fit(shuffled)
+        self.same_bits(fitted.stages[1].files["model"])
+        self.assertEqual(sum(fitted.stages[1].part_rows), 600)
+        fitted.write().overwrite().save(self.path("saved"))
+        again = PipelineModel.load(self.path("saved"))
+        self.assertEqual(again.stages[1].files, fitted.stages[1].files)
+        made = again.transform(shuffled).orderBy("step").collect()
+        hand = [line.split(",") for line in self.read("hand.out").decode().split("\n")[1:] if line]
+        self.assertEqual([r["prediction"] for r in made], [float(h[4]) for h in hand])
+        self.assertEqual([r["ds"].strftime("%Y-%m-%d %H:%M") for r in made], [h[2] for h in hand])
+        self.assertEqual([r["q0.9"] for r in made], [float(h[7]) for h in hand])
+
+    def test_killed_worker_is_tried_again_and_resumes(self):
+        rows = values(600)
+        self.by_hand(text_of(rows), LONG)
+
+        def worker():  # rank, proxy, guard, worker of Spark
+            pid = [p for p in processes(self.dir) if os.readlink("/proc/%d/exe" % p) == e2e.PROGRAM][-1]
+            for _ in range(3):
+                with open("/proc/%d/stat" % pid, encoding="ascii") as f:
+                    pid = int(f.read().rsplit(")", 1)[1].split()[1])
+            return [pid]
+        thread, killed = self.kill_when_saved(self.path("stretto-night/model.run"), worker)
+        model = self.estimator(steps=4000, checkpoint_every="0.05", run_name="night").fit(self.table(text_of(rows)))
+        thread.join()
+        self.assertEqual(len(killed), 1)
+        self.same_bits(model.files["model"])
+        self.none_left(self.dir)
+
+    def test_cross_validation_over_blocks_of_time(self):
+        from pyspark.ml.evaluation import RegressionEvaluator
+        from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
+        from pyspark.sql import functions as F
+        table = self.table(text_of(values(240))).withColumn("block", F.when(F.col("ds") < "2011-01-06", 0).otherwise(1))
+        est = self.estimator(num_workers=1, rolling=True, gaps="mask", horizon=24, context=24)
+        grid = ParamGridBuilder().addGrid(est.hidden, [4, 8]).build()
+        judge = RegressionEvaluator(labelCol="y", predictionCol="prediction", metricName="mae")
+        best = CrossValidator(estimator=est, estimatorParamMaps=grid[:1], evaluator=judge, numFolds=2, foldCol="block").fit(table)
+        self.assertTrue(0 < best.avgMetrics[0] < 20, best.avgMetrics)
+        self.assertEqual(best.bestModel.getOrDefault("hidden"), 4)
+
+    def test_wrong_data_are_one_sentence_on_the_driver(self):
+        from pyspark.sql import functions as F
+        from stretto.spark import StrettoError
+        table = self.table(text_of(values(60)))
+        with self.assertRaisesRegex(ValueError, "label_col=\"load\": the DataFrame has no such column; it has ds, y, temp"):
+            self.estimator(label_col="load").fit(table)
+        with self.assertRaisesRegex(ValueError, "id_col=\"id\" holds several series .* a model is that of one series"):
+            self.estimator(id_col="id").fit(table.withColumn("id", F.when(F.col("y") > 0, "a").otherwise("b")))
+        with self.assertRaisesRegex(ValueError, "need 3 task slots at the same time, the cluster has [12]"):
+            from stretto import spark
+            spark.SLOTS_S = 0.5
+            self.estimator(num_workers=3).fit(table)
+        with self.assertRaisesRegex(StrettoError, "has no program \"strettissimo\""):
+            self.estimator(program="strettissimo").fit(table)
+        with self.assertRaisesRegex(StrettoError, "E301"):
+            self.estimator(horizon=1000).fit(table)
+
+    def test_dynamic_allocation_is_refused(self):
+        from stretto.spark import need_slots
+
+        class Stub:
+            class sparkContext:
+                @staticmethod
+                def getConf():
+                    return {"spark.dynamicAllocation.enabled": "true"}
+        with self.assertRaisesRegex(ValueError, "spark.dynamicAllocation.enabled is true: .* set it to false"):
+            need_slots(Stub, 2)
+
+
+if __name__ == "__main__":
+    if not have("pyarrow"):
+        print("skipped: pyarrow is not importable (tools/spark_venv.sh gets it with pyspark)")
+        sys.exit(77)
+    sys.warnoptions.append("default")  # keeps unittest from showing the warnings of other packages
+    e2e.main()
