@@ -154,8 +154,8 @@ class Ranks(Case):
 class Shim(Ranks):
     def run_stage(self, parts, gpus=(), folders=None, **more):
         """Runs the tasks; returns what they yield, and the exceptions."""
-        job = {"program": e2e.PROGRAM, "mpiexec": MPIEXEC, "interface": "", "work_dir": self.dir, "name": "run", "threads": 1,
-               "gpu": False, "deadline": 0, "argv": list(FIT), "env": {"STRETTO_WISDOM": "off"}}
+        job = {"program": e2e.PROGRAM, "mpiexec": MPIEXEC, "interface": "", "work_dir": self.dir, "name": "run", "keep": False,
+               "threads": 1, "gpu": False, "deadline": 0, "argv": list(FIT), "env": {"STRETTO_WISDOM": "off"}}
         job.update(more)
         gathering, rows, failures = Gathering(len(parts)), [], []
 
@@ -180,7 +180,7 @@ class Shim(Ranks):
         text = found["refused"].decode()
         for word in words:
             self.assertIn(word, text)
-        return text
+        self.assertFalse(os.path.exists(self.path("run")), "a run that is refused leaves its folder")
 
     def test_uneven_and_empty_partitions_have_the_bits_of_mpiexec(self):
         rows = values(600)

@@ -259,6 +259,9 @@ def attempt(ctx, job, batches):
         parts = write_data(talk, batches)
         out = run_job(ctx, job, talk, programs)
         talk.leave()
+    except Refused:
+        talk.leave()
+        raise
     finally:
         talk.over.set()
     return list(results(folder, out, parts)) if me == 0 else []
@@ -271,7 +274,8 @@ def train(ctx, job, batches):
     except Refused as e:
         if ctx.partitionId() == 0:
             yield from rows_of("refused", str(e).encode())
-        return
+        if job["keep"]:
+            return
     if ctx.partitionId() == 0:
         shutil.rmtree(folder_of(job), ignore_errors=True)
 

@@ -236,7 +236,7 @@ class StrettoForecaster(Estimator, ForecasterParams, DefaultParamsWritable, Defa
         return {"program": self.getOrDefault("program"), "mpiexec": self.getOrDefault("mpiexec"),
                 "interface": self.getOrDefault("interface"), "work_dir": self.getOrDefault("workDir"),
                 "name": "stretto-" + (self.getOrDefault("runName") or uuid.uuid4().hex[:12]),
-                "threads": self.getOrDefault("threads"), "gpu": self.getOrDefault("useGpu"),
+                "keep": bool(self.getOrDefault("runName")), "threads": self.getOrDefault("threads"), "gpu": self.getOrDefault("useGpu"),
                 "deadline": self.getOrDefault("deadline"), "argv": self.arguments(features)}
 
     def _fit(self, dataset):
