@@ -88,12 +88,23 @@ static void type_cells(enum wire w, const struct flat_table *t, struct arrow_typ
     }
 }
 
+/* Types of later versions have buffers that the schema does not count, so no column behind them could be found. */
+static err refuse_view(const struct arrow_message *m, const struct flat_table *field, i64 w) {
+    static const char *const names[] = {"run-end encoded", "binary view", "text view", "list view", "large list view"};
+    const char *s = "";
+    i64 n = 0;
+    flat_text(field, FIELD_NAME, &s, &n);
+    return FAIL_AT(E214, m->path, "write it as utf8   (polars: compat_level=pl.CompatLevel.oldest(); pyarrow: cast)",
+                   "column \"%.*s\" is a %s: this Arrow type is not read", (int)lmin(n, 100), s, names[w - WIRES]);
+}
+
 /* The type of a field, and the nodes and buffers of its tree; *budget: fields that may still follow. */
 static err read_type(struct arrow_message *m, const struct flat_table *field, i32 depth, i64 *budget, struct arrow_type *out) {
     const i64 w = flat_number(field, FIELD_TYPE_KIND, 1, WIRE_NONE);
     struct flat_table t, child;
     i64 at = 0, n = 0;
     if (--*budget < 0 || depth > ARROW_DEPTH) return arrow_damaged(m, "the schema has too many fields");
+    if (w >= WIRES && w < WIRES + 5) return refuse_view(m, field, w);
     if (w <= WIRE_NONE || w >= WIRES || !flat_child(field, FIELD_TYPE, &t) || m->flat.bad)
         return arrow_damaged(m, "a field of a type that this version does not know");
     *out = (struct arrow_type){.nodes = 1, .buffers = wires[w].buffers};

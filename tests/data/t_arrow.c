@@ -137,6 +137,16 @@ TEST(arrow_nested_columns_are_left_out_by_ignore_alone) {
     table_free(t);
 }
 
+TEST(arrow_views_are_refused_with_a_remedy) {
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    struct table *t;
+    i64 n;
+    char *bytes = seed("view.arrows", &n);
+    T_FAILS(table_read(put("view.arrows", bytes, n), &o, &t), 214);
+    assert_non_null(strstr(err_last()->text, "\"w\" is a text view"));
+    mem_free(bytes);
+}
+
 TEST(arrow_lz4_is_refused_with_a_remedy) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     struct table *t;
@@ -262,6 +272,7 @@ T_MAIN(cmocka_unit_test(arrow_table_is_the_csv_table), cmocka_unit_test(arrow_da
        cmocka_unit_test(arrow_numbers_as_categories_and_missing_numbers),
        cmocka_unit_test(arrow_text_holds_times_and_dictionaries_words),
        cmocka_unit_test(arrow_nested_columns_are_left_out_by_ignore_alone), cmocka_unit_test(arrow_lz4_is_refused_with_a_remedy),
+       cmocka_unit_test(arrow_views_are_refused_with_a_remedy),
        cmocka_unit_test(arrow_parts_of_a_folder_are_one_table), cmocka_unit_test(arrow_damage_ends_in_one_error),
        cmocka_unit_test(arrow_empty_and_cut_files_say_so),
        cmocka_unit_test(arrow_refused_memory_is_said_and_given_back), cmocka_unit_test(flat_refuses_offsets_outside))
