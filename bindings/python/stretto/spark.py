@@ -2,7 +2,7 @@
 
     est = StrettoForecaster(label_col="y", time_col="ds", horizon=24, num_workers=4)
     model = est.fit(df)              a barrier stage of 4 tasks, each of which runs a rank of one training (ranks.py)
-    model.transform(df).show()       ds, origin, step, prediction, q0.1, q0.9, y
+    model.transform(df).show()       ds, origin, step, prediction, y, q0.1, ..
 
 Parameters have MLlib's names (labelCol); keyword arguments may be spelt label_col.  Those of the table OPTIONS are options of
 `stretto train`; any other option goes into options={"segment": 4}.
