@@ -96,7 +96,7 @@ soak: release
 	python3 bench/soak.py build/release/cli/stretto $(N) 1 $(M)
 
 oclgrind: release
-	python3 tests/gpu/oclgrind.py build/release/tests/gpu/t_gpu_kern build/release/tests/gpu/t_gpu_layer
+	python3 tests/gpu/oclgrind.py build/release/tests/gpu/t_gpu_kern build/release/tests/gpu/t_gpu_layer build/release/tests/gpu/t_gpu_learners
 
 soak-devices: release
 	python3 bench/devices/failures.py build/release/cli/stretto $(N)

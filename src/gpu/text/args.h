@@ -107,4 +107,13 @@ struct norm_args {
     i32 F, Fp, B, t0, b0, b1;
 };
 
+/* Rows [from, to) of x [..][d] and their nearest center (nearest.cl).  panel [groups][d][16]: centers times -2; start
+ * [groups][16]: squared norms, infinite where there is no center.  label [..], i32: the center of least start + x . panel; -1
+ * where another one is at most margin + share * |least| larger, or a value is not a number. */
+struct nearest_args {
+    i64 at_x, at_panel, at_start, at_label, from, to;
+    i32 d, groups;
+    f32 margin, share;
+};
+
 #endif

@@ -1,0 +1,22 @@
+/* learners.c - see learners.h. */
+#include "gpu/learners.h"
+
+#include "gpu/gpu.h"
+#include "gpu/text/args.h"
+
+enum { GROUP_ITEMS = 256 };
+
+static i64 at(const void *p) { return gpu_offset(p) / (i64)sizeof(f32); }
+
+/* A work item for each of n rows. */
+static void launch(enum gpu_kernel k, i64 n, const void *args, size_t size) {
+    const struct gpu_size local = {GROUP_ITEMS, 1, 1}, groups = {(i32)((n + GROUP_ITEMS - 1) / GROUP_ITEMS), 1, 1};
+    gpu_launch(k, groups, local, args, size);
+}
+
+void gpu_nearest(const struct gpu_nearest *n) {
+    const struct nearest_args a = {.at_x = at(n->x), .at_panel = at(n->panel), .at_start = at(n->start), .at_label = at(n->label),
+                                   .from = n->from, .to = n->to, .d = n->d, .groups = n->groups, .margin = n->margin,
+                                   .share = n->share};
+    launch(GPU_nearest, n->to - n->from, &a, sizeof a);
+}

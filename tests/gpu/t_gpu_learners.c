@@ -1,0 +1,151 @@
+/* t_gpu_learners.c - kernels of learners (gpu/learners.h) on every device of this machine against plain loops of the host: random
+ * shapes, odd sizes, one row, no row, parts of the rows. */
+#include "gpu/cards.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "gpu/learners.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A number of [0, most), the same in every run. */
+static i32 draw(u32 what, i64 i, i32 most) { return (i32)(rng_uniform(7, RNG_TEST, what, (u64)i) * (f32)most); }
+
+/* ------------------------------------------------------------------ nearest centers ----------------------------------------- */
+
+#define E 0x1p-24
+
+struct centers_case {
+    i32 n, d, k;
+    bool grid; /* coordinates are multiples of 1/4: many ties */
+};
+
+static f32 coordinate(const struct centers_case *c, f32 v) { return c->grid ? roundf(4 * v) / 4 : v; }
+
+static void fill(const struct centers_case *c, f32 *x, i64 n) {
+    const f32 scale = 1 / sqrtf((f32)c->d);
+    for (i64 i = 0; i < n; i++) x[i] = c->grid ? coordinate(c, x[i]) : x[i] * scale;
+}
+
+/* Products of row i with every center in double precision: |c|^2 - 2 x.c; the largest absolute sum of terms into *terms. */
+static void products(const struct centers_case *c, const f32 *x, const f32 *center, f64 *value, f64 *terms) {
+    *terms = 0;
+    for (i32 k = 0; k < c->k; k++) {
+        f64 sum = 0, all = 0;
+        for (i32 j = 0; j < c->d; j++) {
+            const f64 cj = (f64)center[(i64)k * c->d + j], xj = (f64)x[j];
+            sum += cj * cj - 2 * xj * cj;
+            all += cj * cj + fabs(2 * xj * cj);
+        }
+        value[k] = sum;
+        *terms = dmax(*terms, all);
+    }
+}
+
+/* A label is that of the least value; -1 only where another value lies within the margin and the rounding. */
+static bool right(const struct centers_case *c, const f64 *value, f64 terms, i32 label, f64 margin, i32 *undecided) {
+    f64 low = INFINITY, next = INFINITY;
+    i32 best = -1;
+    for (i32 k = 0; k < c->k; k++) {
+        if (value[k] < low) {
+            next = low;
+            low = value[k];
+            best = k;
+        } else if (value[k] < next) {
+            next = value[k];
+        }
+    }
+    *undecided += label < 0;
+    return label == best || (label == -1 && next - low <= margin + 2 * terms * E * (imin(c->d, 64) + c->d / 64 + 10));
+}
+
+static f32 *panels(const struct centers_case *c, const f32 *center, f32 *start) {
+    const i32 groups = ceil_div(c->k, LANES);
+    f32 *panel = floats((i64)groups * c->d * LANES);
+    for (i32 i = 0; i < groups * LANES; i++) start[i] = INFINITY;
+    for (i32 i = 0; i < c->k; i++) {
+        f64 sum = 0;
+        for (i32 j = 0; j < c->d; j++) {
+            const f32 v = center[(i64)i * c->d + j];
+            panel[((i64)(i / LANES) * c->d + j) * LANES + i % LANES] = -2 * v;
+            sum += (f64)v * (f64)v;
+        }
+        start[i] = (f32)sum;
+    }
+    return panel;
+}
+
+static i32 one_assignment(struct centers_case c, i64 from, i64 to) {
+    const i32 groups = ceil_div(c.k, LANES);
+    const f32 margin = 1e-5f;
+    f32 *x = noise((i64)c.n * c.d, 60), *center = noise((i64)c.k * c.d, 61), *start = floats(groups * LANES), *bits = floats(c.n);
+    f64 *value = mem_alloc((size_t)c.k * sizeof *value), terms;
+    i32 *label = (i32 *)(void *)bits, undecided = 0;
+    fill(&c, x, (i64)c.n * c.d), fill(&c, center, (i64)c.k * c.d);
+    f32 *panel = panels(&c, center, start);
+    for (i32 i = 0; i < c.n; i++) label[i] = -7; /* rows outside of the part keep it */
+    room_reset();
+    struct gpu_nearest a = {.x = up(x, (i64)c.n * c.d), .panel = up(panel, (i64)groups * c.d * LANES),
+                            .start = up(start, groups * LANES), .label = up_bytes(label, 4 * (i64)c.n), .from = from, .to = to,
+                            .d = c.d, .groups = groups, .margin = margin, .share = 8 * (f32)E};
+    gpu_nearest(&a);
+    gpu_get(label, 4 * (i64)c.n, a.label, 4 * (i64)c.n, 4 * (i64)c.n, 1);
+    for (i32 i = 0; i < c.n; i++) {
+        if (i < from || i >= to) {
+            assert_int_equal(label[i], -7);
+            continue;
+        }
+        products(&c, x + (i64)i * c.d, center, value, &terms);
+        if (!right(&c, value, terms, label[i], (f64)margin + 8 * E * terms, &undecided))
+            fail_msg("%d rows, %d columns, %d centers: row %d has the label %d", c.n, c.d, c.k, i, label[i]);
+    }
+    mem_free(x), mem_free(center), mem_free(start), mem_free(bits), mem_free(value), mem_free(panel);
+    return undecided;
+}
+
+EACH_CARD(rows_get_the_label_of_the_nearest_center) {
+    const i32 n[] = {1, 255, 256, 257, 700}, d[] = {1, 2, 15, 16, 17, 64, 65, 130}, k[] = {1, 2, 16, 17, 33};
+    u32 number = 0;
+    for (size_t i = 0; i < COUNT(n); i++)
+        for (size_t j = 0; j < COUNT(d); j++)
+            for (size_t l = 0; l < COUNT(k); l++)
+                if (chosen(number++)) one_assignment((struct centers_case){n[i], d[j], k[l], false}, 0, n[i]);
+    for (u32 i = 0; i < (t_few() ? 2 : 40); i++) {
+        const struct centers_case c = {1 + draw(62, i, 900), 1 + draw(63, i, 80), 1 + draw(64, i, 70), draw(65, i, 3) == 0};
+        const i64 from = draw(66, i, c.n), to = from + draw(67, i, c.n - (i32)from + 1);
+        one_assignment(c, from, to);
+    }
+}
+
+/* Without ties nearly all rows are decided on the device; on a grid the many ties are left to the host. */
+EACH_CARD(ties_are_left_to_the_host) {
+    const i32 n = emulated() ? 300 : 5000;
+    const i32 few = one_assignment((struct centers_case){n, 8, 20, false}, 0, n);
+    const i32 many = one_assignment((struct centers_case){n, 2, 20, true}, 0, n);
+    printf("undecided: %d of %d random rows, %d on a grid\n", few, n, many);
+    assert_true(few <= n / 100 && many > n / 10);
+}
+
+EACH_CARD(no_rows_and_values_that_are_no_numbers) {
+    enum { D = 3 };
+    f32 x[2 * D] = {0.5f, NAN, 0, 0.25f, 0, 0}, panel[D * LANES] = {0}, start[LANES] = {0};
+    i32 label[2] = {-7, -7};
+    for (i32 i = 0; i < D * LANES; i++) panel[i] = -0.1f * (f32)(i % LANES);
+    struct gpu_nearest a = {.x = up(x, 2 * D), .panel = up(panel, D * LANES), .start = up(start, LANES),
+                            .label = up_bytes(label, sizeof label), .d = D, .groups = 1};
+    gpu_nearest(&a);
+    gpu_get(label, sizeof label, a.label, sizeof label, sizeof label, 1);
+    assert_int_equal(label[0], -7);
+    a.to = 2;
+    gpu_nearest(&a);
+    gpu_get(label, sizeof label, a.label, sizeof label, sizeof label, 1);
+    assert_int_equal(label[0], -1); /* a product is not a number */
+    assert_int_equal(label[1], LANES - 1);
+}
+
+TEST(devices_are_closed) { close_cards(); }
+
+T_MAIN(cmocka_unit_test(rows_get_the_label_of_the_nearest_center), cmocka_unit_test(ties_are_left_to_the_host),
+       cmocka_unit_test(no_rows_and_values_that_are_no_numbers), cmocka_unit_test(devices_are_closed))
