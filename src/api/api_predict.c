@@ -50,6 +50,11 @@ stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_da
 
 /* ------------------------------------------------------------------ predictions --------------------------------------------- */
 
+static err open_context(const stretto_model *m, const struct events *events, struct run_context *ctx) {
+    TRY(learner_check_devices(m->m->learner, &m->config.o));
+    return run_context_open(&m->config.o, events, NULL, false, ctx);
+}
+
 /* Appends a note of a forecast to stretto_model_note, unless it is there already. */
 static void keep_note(void *self, const struct event *e) {
     stretto_model *m = self;
@@ -68,7 +73,7 @@ static err predict(stretto_model *m, stretto_data *d, const struct prediction_si
     struct run_context ctx;
     struct events events = notes_to(m);
     TRY(take(m, d->set));
-    TRY(run_context_open(&m->config.o, &events, NULL, false, &ctx));
+    TRY(open_context(m, &events, &ctx));
     err e = m->m->learner->ops->predict(m->m, d->set, &ctx.use, to);
     run_context_close(&ctx);
     return e;
@@ -163,7 +168,7 @@ static err score(stretto_model *m, struct dataset *d, const struct scoring *q, s
     struct run_context ctx;
     struct events events = notes_to(m);
     TRY(take(m, d));
-    TRY(run_context_open(&m->config.o, &events, NULL, false, &ctx));
+    TRY(open_context(m, &events, &ctx));
     err e = m->m->learner->ops->score(m->m, d, q, &ctx.use, out);
     run_context_close(&ctx);
     return e;
@@ -210,7 +215,7 @@ stretto_err stretto_decode_file(stretto_model *self, const char *sequence, const
     if (!ops->decode)
         return FAIL_AT(E106, self->path, "a model of --task hmm   or   stretto predict MODEL DATA",
                        "a model of %s labels no sequences", self->m->learner->name);
-    TRY(run_context_open(&self->config.o, &events, NULL, false, &ctx));
+    TRY(open_context(self, &events, &ctx));
     err e = ops->decode(self->m, &self->config.o, sequence, path, &ctx.use, &text);
     run_context_close(&ctx);
     if (e >= 0 && strcmp(path, "-") == 0) return text_give(&text, out);
@@ -226,7 +231,7 @@ stretto_err stretto_model_plot(stretto_model *self, stretto_data *data, const ch
     struct events events = notes_to(self);
     if (!ops->plot) return FAIL_AT(E106, "--plot", "no --plot", "a model of %s has no picture", self->m->learner->name);
     TRY(take(self, data->set));
-    TRY(run_context_open(&self->config.o, &events, NULL, false, &ctx));
+    TRY(open_context(self, &events, &ctx));
     err e = ops->plot(self->m, data->set, &ctx.use, NULL, svg_path);
     run_context_close(&ctx);
     return e;

@@ -13,17 +13,31 @@ void plan_wishes(const struct options *o, struct resources *use) {
     use->all_forward = strcmp(o->stage_order, "gpipe") == 0;
 }
 
+/* A machine for each device of --device, which share independent work. */
+static err machines_of_each(const struct device_wishes *d, const struct machine *host, struct run_context *w) {
+    for (i32 i = 0; i < d->n; i++) TRY(devices_machine(d, i, host, &w->forward[i]));
+    w->use.forward = (const struct machine *const *)w->forward;
+    w->use.nforward = d->n;
+    return 0;
+}
+
 static err machines_of_devices(struct run_context *w) {
     TRY(devices_machine(&w->devices, comm_rank(w->comm), w->host, &w->machine));
-    for (i32 i = 0; i < w->devices.n; i++) TRY(devices_machine(&w->devices, i, w->host, &w->forward[i]));
-    w->use.forward = (const struct machine *const *)w->forward;
-    w->use.nforward = w->devices.n;
-    return 0;
+    return machines_of_each(&w->devices, w->host, w);
+}
+
+/* A learner that deals the rows of its kernel to devices (learn/offload.h): machine, plan and ranks are those of the cores. */
+static err take_shared(const struct options *o, struct run_context *w) {
+    struct device_wishes d;
+    TRY(devices_read(o, w->machine, &d));
+    return machines_of_each(&d, w->machine, w);
 }
 
 /* The devices of this process: those of --device, in turn for the ranks of a launcher, in place of the cores.  Together all of
  * them share forecasts of many windows. */
 static err take_devices(const struct options *o, struct run_context *w) {
+    const struct learner *l = learner_find(o->task);
+    if (l && l->offloads) return take_shared(o, w);
     TRY(devices_read(o, w->machine, &w->devices));
     if (w->devices.n == 0) return 0;
     if (o->deterministic && devices_differ(&w->devices))

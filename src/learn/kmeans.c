@@ -134,6 +134,11 @@ static err run_restarts(struct search *s, const struct learn_job *job) {
         f->lloyd_cpu += clock_cpu() - cpu;
         keep_best(f, l, &r, f->restarts == 0);
     }
+    if (l->shared) {
+        char shares[256];
+        offload_shares(shared_assign_offload(l->shared), shares, sizeof shares);
+        event_note(l->use->events, EVENT_DETAIL, "rows of the assignment by device: %s", shares);
+    }
     f->saved = l->all > 0 ? dmax(0, 1 - l->distances / l->all) : 0;
     f->model.stopped = l->late ? STOP_TIME : 0;
     return map_run_keep(&l->run, &f->model);
@@ -228,13 +233,16 @@ static err check(const struct options *o) {
     if (o->trim > 0 && o->minibatch > 0)
         return FAIL_AT(E106, "--trim", "--trim alone   or   --minibatch alone",
                        "--minibatch has no distances of whole clusters, which --trim needs");
+    if (o->minibatch > 0 && !learner_on_cores(o))
+        return FAIL_AT(E106, "--minibatch", "--minibatch without --device   or   --device without --minibatch",
+                       "the rows of a batch are other ones in each iteration: devices would copy more than they compute");
     return 0;
 }
 
 static const enum opt_id takes[] = {OPT_clusters, OPT_seeding, OPT_minibatch, OPT_trim, OPT_restarts, OPT_lloyd_iterations,
-                                    OPT_standardize, OPT_seed, OPT_time_limit, OPT_checkpoint_every, OPT_COUNT};
+                                    OPT_standardize, OPT_seed, OPT_time_limit, OPT_checkpoint_every, OPT_device, OPT_COUNT};
 
 extern const struct learner learner_kmeans;
 const struct learner learner_kmeans = {.name = "kmeans", .help = "clusters of the rows of a table: k-means, exact",
-                                       .data = &data_table, .ops = &ops, .takes = takes, .check = check,
+                                       .data = &data_table, .ops = &ops, .takes = takes, .offloads = true, .check = check,
                                        .resolve = resolve, .fit = kmeans_fit};

@@ -196,6 +196,9 @@ struct learner {
     /* The options that the learner uses, beside those of its data kind, the output, --threads, --ranks, --memory and --kernel;
      * OPT_COUNT ends the list.  Others, where they are given, are refused.  NULL = all but those of the group task. */
     const enum opt_id *takes;
+    /* Training deals the rows of its kernel to the devices of --device (offload.h), which `takes` names.  Predictions run on the
+     * cores. */
+    bool offloads;
     /* Each function but fit may be NULL. */
     err (*check)(const struct options *o);   /* E1xx, E4xx: combinations of options that are invalid for any data */
     err (*resolve)(struct learn_job *job);   /* sets every `auto`, split, spec; notes go to job->use.events.  NULL = split_rows */
@@ -214,8 +217,11 @@ const char *learner_predicts(const struct learner *l); /* "forecast", "predictio
 err learner_fit(const struct learner *learner, const struct learn_job *job, struct model **out); /* learner->fit */
 const struct learner *learner_find(const char *name);                    /* NULL = none */
 const struct learner *learner_at(i32 i);                                 /* NULL = there are no more */
+bool learner_on_cores(const struct options *o);                          /* --device names no device but the cores */
 err learner_of(const struct options *o, const struct learner **out);     /* the learner of --task; E103 */
 err learner_check(const struct options *o); /* E106: an option that the learner of --task does not use; or learner->check */
+/* E106: --device for predictions of a learner that predicts on the cores alone. */
+err learner_check_devices(const struct learner *l, const struct options *o);
 /* Splits a table by --test and --validation; default: a fifth of the rows each. A split that is set (test > 0) stays. */
 err split_rows(const struct options *o, i64 rows, struct split *out);
 

@@ -30,6 +30,8 @@ err learner_of(const struct options *o, const struct learner **out) {
     return *out ? 0 : FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", o->task);
 }
 
+bool learner_on_cores(const struct options *o) { return strcmp(o->device, "auto") == 0 || strcmp(o->device, "cpu") == 0; }
+
 static bool is_in(const enum opt_id *list, enum opt_id id) {
     while (*list != OPT_COUNT && *list != id) list++;
     return *list == id;
@@ -71,6 +73,11 @@ err learner_check(const struct options *o) {
         return FAIL_AT(E106, flag, fix, "--task %s does not use %s", l->name, flag);
     }
     return l->check ? l->check(o) : 0;
+}
+
+err learner_check_devices(const struct learner *l, const struct options *o) {
+    if (learner_on_cores(o) || (is_taken(l, OPT_device) && !l->offloads)) return 0;
+    return FAIL_AT(E106, "--device", "no --device", "predictions of --task %s run on the cores", l->name);
 }
 
 err split_rows(const struct options *o, i64 rows, struct split *out) {

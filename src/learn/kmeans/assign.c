@@ -107,7 +107,7 @@ static i32 open_groups(const struct centers *c, const struct points *p, struct t
     f32 *bound = t->bound + i * c->stride;
     const i32 label = t->label[i];
     i32 n;
-    if (label < 0) {
+    if (label < 0 || t->upper[i] == INFINITY) {
         for (n = 0; n < c->groups; n++) open[n] = n;
         return n;
     }
@@ -244,18 +244,23 @@ static i32 nearest_of(const struct centers *c, const f64 *x, u32 mask) {
     return found;
 }
 
-/* The margin of find_limit for the largest norm that a point may have. */
+void assign_margin(const struct centers *c, f32 *margin, f32 *share) {
+    const f64 x = 1 + 4 * E, product = c->rounding * c->far * (c->far + 2 * x) + 1e-30;
+    *margin = (f32)((2 * product + plain_rounding(c->d) * (x + c->far) * (x + c->far)) * (1 + 4 * E));
+    *share = 8 * (f32)E;
+}
+
 static void assign_direct(const struct centers *c, const struct points *p, struct track *t, struct assign_work *w, i64 from,
                           i64 to, struct assign_count *count) {
-    const f64 x = 1 + 4 * E, product = c->rounding * c->far * (c->far + 2 * x) + 1e-30;
-    const f32 margin = (f32)((2 * product + plain_rounding(c->d) * (x + c->far) * (x + c->far)) * (1 + 4 * E));
+    f32 margin, share;
+    assign_margin(c, &margin, &share);
     const u32 all = c->k >= LANES ? 0xffff : (1u << c->k) - 1;
     u32 mask[BLOCK];
     for (; from < to; from += BLOCK) {
         const i32 n = (i32)lmin(BLOCK, to - from);
         for (i32 r = 0; r < n; r++) w->row[r] = p->f + (from + r) * c->d;
         c->near->product(n, c->d, w->row, c->panel, c->start, w->value, w->least);
-        c->near->pick(n, w->value, w->least, margin, 8 * (f32)E, mask);
+        c->near->pick(n, w->value, w->least, margin, share, mask);
         for (i32 r = 0; r < n; r++) {
             const u32 m = mask[r] & all;
             const i32 label = (m & (m - 1)) == 0 ? __builtin_ctz(m) : nearest_of(c, p->x + (from + r) * c->d, m);
@@ -282,4 +287,19 @@ void assign_rows(const struct centers *c, const struct points *p, struct track *
         }
         for (i32 k = 0; k < n; k++) settle(c, p, t, from + w->active[k], w, k, count);
     }
+}
+
+/* ------------------------------------------------------------------ one row ------------------------------------------------- */
+
+i32 assign_row(const struct centers *c, const struct points *p, struct assign_work *w, i64 i) {
+    const f32 *row = p->f + i * c->d;
+    for (i32 g = 0; g < c->groups; g++) {
+        w->open[g] = g;
+        w->slot[g] = 0;
+        c->near->product(1, c->d, &row, c->panel + (i64)g * c->d * LANES, c->start + g * LANES, w->value + (i64)g * BLOCK * LANES,
+                         w->least + (i64)g * BLOCK);
+    }
+    struct chosen q = {.n = c->groups, .open = w->open, .slot = w->slot};
+    find_limit(c, p, i, w, &q);
+    return nearest(c, p, i, w, &q);
 }

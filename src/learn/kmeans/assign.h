@@ -32,7 +32,7 @@ void centers_set(struct centers *c, const struct points *p, const f64 *center, b
 /* What is known of each point. */
 struct track {
     i32 *label;        /* [n] -1 = none yet */
-    f32 *upper;        /* [n] at least the distance to the label's center */
+    f32 *upper;        /* [n] at least the distance to the label's center; infinite: no bound of the row is known */
     f32 *bound;        /* [n][stride] at most the distance to each center of a group but the label's */
     f32 *move, *drift; /* [k], [stride] at least the moves of centers since the last assignment, and their largest in a group */
 };
@@ -53,5 +53,9 @@ struct assign_count {
 /* Labels of rows [from, to); adds to *count. */
 void assign_rows(const struct centers *c, const struct points *p, struct track *t, struct assign_work *w, i64 from, i64 to,
                  struct assign_count *count);
+/* The label of one row without bounds. */
+i32 assign_row(const struct centers *c, const struct points *p, struct assign_work *w, i64 i);
+/* A product above least + margin + share * |least| belongs to no candidate, for every point. */
+void assign_margin(const struct centers *c, f32 *margin, f32 *share);
 
 #endif

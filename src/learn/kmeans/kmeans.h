@@ -4,7 +4,7 @@
 #ifndef STRETTO_LEARN_KMEANS_KMEANS_H
 #define STRETTO_LEARN_KMEANS_KMEANS_H
 
-#include "learn/kmeans/assign.h"
+#include "learn/kmeans/devices.h"
 #include "learn/map_run.h"
 
 struct kmeans {
@@ -63,6 +63,7 @@ struct lloyd {
     struct workload *work;    /* advanced by 1 an iteration */
     struct centers c;
     struct track t;
+    struct shared_assign *shared; /* labels come from devices; NULL = from the map */
     struct assign_work **worker; /* [ndevice] */
     i32 ndevice;
     f64 *model;               /* [k][d] centers, [k] counts, enum lloyd_tail, [2][k] sums of distances and of their squares */

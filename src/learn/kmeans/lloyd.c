@@ -7,6 +7,8 @@
  * With trim an iteration is two steps: STEP_SPREAD labels the rows and measures how far they lie from their centers, STEP_TRIMMED
  * leaves the far ones out of the means (as in Tang, Liu, Xiao, Yang, Xiao, CCPE 29(20), 2017, as far as its title says).
  *
+ * With --device the labels of a step come from the devices (devices.h), before its map.
+ *
  * Sums are in f64, in the order of rows within a micro-batch and along the tree of merges, so centers have equal bits on any
  * number of threads and ranks. */
 #include <math.h>
@@ -53,7 +55,7 @@ static void map_part_rows(struct lloyd *l, struct assign_work *w, i64 from, i64 
     f64 *tail = part + (i64)l->c.k * (d + 1);
     struct assign_count seen = {0};
     memset(part, 0, sizeof *part * (size_t)part_size(l));
-    if (l->step != STEP_TRIMMED) assign_rows(&l->c, l->p, &l->t, w, from, to, &seen);
+    if (l->step != STEP_TRIMMED && !l->shared) assign_rows(&l->c, l->p, &l->t, w, from, to, &seen);
     tail[LLOYD_CHANGED] = (f64)seen.changed;
     tail[LLOYD_DISTANCES] = (f64)seen.distances;
     for (i64 i = from; i < to; i++)
@@ -127,6 +129,7 @@ err lloyd_open(const struct points *p, i32 k, f64 trim, const struct resources *
         NEW(l->left_out, p->n);
     }
     TRY(open_run(l));
+    if (offload_wanted(use)) TRY(shared_assign_open(p, &l->c, &l->t, use, &l->shared));
     l->ndevice = l->run.plan->ndevice;
     NEW(l->worker, l->ndevice);
     for (i32 i = 0; i < l->ndevice; i++) TRY(assign_work_new(&l->c, &l->worker[i]));
@@ -135,6 +138,7 @@ err lloyd_open(const struct points *p, i32 k, f64 trim, const struct resources *
 
 void lloyd_close(struct lloyd *l) {
     map_run_close(&l->run);
+    shared_assign_close(l->shared);
     for (i32 i = 0; l->worker && i < l->ndevice; i++) assign_work_free(l->worker[i]);
     mem_free(l->worker);
     centers_free(&l->c);
@@ -171,9 +175,13 @@ static err move_empty(struct lloyd *l) {
 }
 
 err lloyd_step(struct lloyd *l, enum lloyd_step step, bool first) {
+    struct assign_count seen = {0};
     l->step = step;
     if (step != STEP_TRIMMED) take_centers(l, first);
+    if (step != STEP_TRIMMED && l->shared) TRY(shared_assign_run(l->shared, &seen));
     TRY(map_run_step(&l->run, NULL));
+    lloyd_tail(l)[LLOYD_CHANGED] += (f64)seen.changed;
+    lloyd_tail(l)[LLOYD_DISTANCES] += (f64)seen.distances;
     l->distances += lloyd_tail(l)[LLOYD_DISTANCES];
     if (step != STEP_TRIMMED) l->all += (f64)l->p->n * l->c.k;
     return 0;

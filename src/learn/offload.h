@@ -1,0 +1,55 @@
+/* offload.h - the hot kernel of a learner on the devices of --device: deals its rows to devices of unlike speed.
+ *
+ *     rows     0 ......................................... n      of a kernel whose rows do not depend on each other
+ *     dealer   | opencl:0 | cpu | opencl:0 | opencl:1 | ..        an idle device takes the next piece (deal/run.h)
+ *
+ *     offload_open --> offload_run, offload_run, ..  --> offload_close
+ *
+ * The plan of the learner stays on the cores: between two of its steps offload_run computes what a kernel of the plan would
+ * have computed.  The learner makes sure that the values do not depend on the device.  From the second run of the same rows
+ * on, devices keep their rows (deal_again).
+ *
+ * A device that fails, hangs for STRETTO_DEADLINE or refuses its memory is left for the rest of the run, with one warning; the
+ * other devices compute its pieces, and the cores of this host do where no device is left.  No thread is left behind: a piece
+ * on a device ends by the deadline of gpu_sync.
+ */
+#ifndef STRETTO_LEARN_OFFLOAD_H
+#define STRETTO_LEARN_OFFLOAD_H
+
+#include "learn/learner.h"
+
+/* One lane of a device; its thread has entered the lane (gpu_enter). */
+struct offload_lane {
+    i32 device, lane;  /* 0 .. offload_devices - 1, 0 .. offload_lanes - 1 */
+    char *heap;        /* first byte of the device's memory, zeroed when it was opened */
+};
+
+struct offload_kernel {
+    void *self;
+    i64 bytes;   /* heap of each device */
+    i64 grain;   /* pieces begin at multiples of it */
+    /* Before the pieces of each run, on lane 0 of every device: copies what all rows need.  first: of the device. */
+    void (*begin)(void *self, const struct offload_lane *at, bool first);
+    /* Rows [lo, hi) on a device; writes only what belongs to the lane.  Failures of the device need no code. */
+    void (*on_device)(void *self, const struct offload_lane *at, i64 lo, i64 hi);
+    /* The rows that on_device computed count: copies them from the lane.  Never by two threads at once; short. */
+    void (*accept)(void *self, const struct offload_lane *at, i64 lo, i64 hi);
+    /* The same rows on the cores, to the end.  By one thread at a time, which may use the pool. */
+    void (*on_host)(void *self, i64 lo, i64 hi);
+};
+
+struct offload;
+/* The devices of use->forward; E831 where one never worked, E106 on several ranks. */
+err offload_open(const struct offload_kernel *k, const struct resources *use, struct offload **out);
+void offload_close(struct offload *o); /* NULL is fine */
+i32 offload_devices(const struct offload *o);
+i32 offload_lanes(const struct offload *o); /* of the device that has most */
+
+/* All rows, once.  E601; never for a device that fails. */
+err offload_run(struct offload *o, i64 rows);
+
+/* Seconds of all runs, rows and seconds of each device, for reports: "opencl:0 61 %, cpu 39 %". */
+void offload_shares(const struct offload *o, char *out, size_t size);
+static inline bool offload_wanted(const struct resources *use) { return use->nforward > 0; }
+
+#endif

@@ -1,0 +1,153 @@
+"""t_offload.py - learners whose kernel runs on OpenCL devices (learn/offload.h): the model equals that of --device cpu in every bit, for
+any devices, and for devices that fail at a random moment.
+
+PoCL stands in for GPUs, as in t_devices.py, which this file takes its devices and failures from.
+"""
+import json
+import os
+import random
+
+import e2e
+import t_devices
+from e2e import times
+
+SETS = ("opencl:0", "opencl:0*2", "cpu,opencl:0")
+TWO = ("opencl:0,opencl:1", "opencl:1*3,cpu,opencl:0", "all")
+
+
+class Offload(t_devices.Devices):
+    """What all learners share: `data` and `options` of a training."""
+    def sets(self):
+        return SETS + (TWO if self.devices >= 2 else ())
+
+    def fit(self, name, data, options, device, *more):
+        return self.stretto("train", data, *options, "--threads", "2", "--quiet", "--device", device, "-o", name + ".model", *more)
+
+    def same_fit(self, a, b, what):
+        """Equal in every tensor and every fact but times and what was not computed."""
+        (ha, ta), (hb, tb) = e2e.model(self.path(a)), e2e.model(self.path(b))
+        self.assertEqual(ta, tb, what)
+        facts = [json.loads(h["stretto." + self.TASK]) for h in (ha, hb)]
+        for f in facts:
+            for key in [k for k in f if k.endswith("seconds") or k == "distances_saved"]:
+                del f[key]
+        self.assertEqual(facts[0], facts[1], what)
+
+    def same_on_all(self, data, options, sets=None):
+        self.fit("cpu", data, options, "cpu")
+        for device in sets or self.sets():
+            r = self.fit("m", data, options, device)
+            self.same_fit("cpu.model", "m.model", "%s on %s" % (" ".join(map(str, options)), device))
+            self.assertEqual(r.err, "", device)
+
+    def count(self, data, options, device, fault="none"):
+        """How often each kind of call happens in an undisturbed training."""
+        self.more = {"STRETTO_OPENCL": t_devices.FAULTY, "FAULTY_OPENCL": fault, "FAULTY_COUNT": self.path("count")}
+        self.fit("m", data, options, device)
+        self.more = {}
+        n = {k: int(v) for k, v in (word.split("=") for word in self.read("count").decode().split())}
+        os.unlink(self.path("count"))
+        return n
+
+    def fails(self, fault, data, options, device):
+        """A training whose device fails: the model of the cores and one warning, or E831 where it never worked."""
+        what = "FAULTY_OPENCL=%s --device %s %s" % (fault, device, " ".join(map(str, options)))
+        self.more = {"STRETTO_OPENCL": t_devices.FAULTY, "FAULTY_OPENCL": fault, "STRETTO_DEADLINE": "2" if "hang" in fault else "60"}
+        if os.path.exists(self.path("m.model")):
+            os.unlink(self.path("m.model"))
+        r = self.stretto("train", data, *options, "--threads", "2", "--quiet", "--device", device, "-o", "m.model", status=None)
+        self.more = {}
+        warned = [line for line in r.err.splitlines() if line.startswith("warning: device opencl:")]
+        if r.status != 0:
+            self.assertRegex(r.err, r"(?m)\A(warning: .*\n)*error\[E83[01]\] \S", what)
+            self.assertEqual(r.err.count("error["), 1, what + r.err)
+            self.assertFalse(os.path.exists(self.path("m.model")), what)
+            return "not begun"
+        self.assertLessEqual(len(warned), 1, what + r.err)
+        if warned:
+            self.assertRegex(warned[0], r" failed: .+; its rows go to (the other devices|the cores of the host)$", what)
+        self.same_fit("cpu.model", "m.model", what)
+        return "went on" if warned else "trained"
+
+    def draw_failures(self, data, options, draws=3):
+        """Failures in the middle of a training always lose the device; those at random moments may come before or after it."""
+        if not os.path.exists(t_devices.FAULTY):
+            self.skipTest("%s was not built (no OpenCL headers)" % t_devices.FAULTY)
+        self.fit("cpu", data, options, "cpu")
+        tally = {}
+        devices = [("opencl:0", ""), ("cpu,opencl:0", "")]
+        if self.devices >= 2:
+            devices += [("opencl:0,opencl:1", ",device=0"), ("opencl:0,opencl:1", ",device=1")]
+        for device, which in devices:
+            n = self.count(data, options, device, "none" + which)
+            for kind, of in (("launch", "launch"), ("work", "launch"), ("memory-late", "memory-late"), ("lost", "any"), ("any", "any")):
+                for draw in range(times(draws, 100)):
+                    at = self.random.randint(1, max(1, n[of])) if draw else max(1, n[of] // 2)
+                    outcome = self.fails("%s:%d%s" % (kind, at, which), data, options, device)
+                    tally.setdefault(kind, []).append(outcome)
+        if "cpu" not in devices[0][0]:
+            tally["memory"] = [self.fails("memory:1", data, options, "opencl:0")]
+            n = self.count(data, options, "opencl:0", "none,gpu")
+            tally["hang"] = [self.fails("hang:%d,gpu" % max(1, n["launch"] // 2), data, options, "opencl:0")]
+        for kind, outcomes in tally.items():
+            print("%s: %s: %s" % (self.id().split(".")[-1], kind, ", ".join("%d %s" % (outcomes.count(o), o) for o in sorted(set(outcomes)))))
+        for kind in ("launch", "work", "memory", "hang"):
+            self.assertIn("went on", tally[kind], kind)
+
+
+class Kmeans(Offload):
+    TASK = "kmeans"
+
+    def points(self, n, d, k, seed, grid=False):
+        draw = random.Random(seed)
+        centers = [[draw.gauss(0, 2) for _ in range(d)] for _ in range(k)]
+        rows = [[draw.gauss(c, 1) for c in centers[draw.randrange(k)]] for _ in range(n)]
+        lines = [",".join(("%d" if grid else "%.5f") % (round(v) if grid else v) for v in row) for row in rows]
+        return self.write("p.csv", ",".join("c%d" % j for j in range(d)) + "\n" + "\n".join(lines) + "\n")
+
+    def test_models_equal_those_of_the_cores(self):
+        for n, d, k, grid in ((3001, 5, 7, False), (4000, 40, 20, False), (2500, 3, 40, False), (3000, 3, 9, True), (30, 2, 1, False),
+                              (17, 2, 17, False)):
+            data = self.points(n, d, k, "%d %d" % (n, t_devices.SEED), grid)
+            self.same_on_all(data, ["--task", "kmeans", "--clusters", k, "--seed", "3"])
+
+    def test_options(self):
+        data = self.points(3000, 6, 12, t_devices.SEED)
+        base = ["--task", "kmeans", "--clusters", "12"]
+        for more in (["--restarts", "3"], ["--trim", "2"], ["--standardize"], ["--seeding", "random"], ["--lloyd-iterations", "0"],
+                     ["--lloyd-iterations", "2"], ["--test", "10%"]):
+            self.same_on_all(data, base + more, ("cpu,opencl:0",))
+
+    def test_resumed_on_another_device(self):
+        data = self.points(20000, 8, 30, t_devices.SEED)
+        options = ["--task", "kmeans", "--clusters", "30", "--restarts", "3"]
+        self.fit("cpu", data, options, "cpu")
+        args = ["train", data, *options, "--checkpoint-every", "0.01s", "--time-limit", "0.3s", "--device", "opencl:0", "--quiet"]
+        r = self.stretto(*args, "-o", "m.model", status=76)
+        self.stretto("resume", "m.model.run", "--quiet", "--time-limit", "60s", "--device", "cpu,opencl:0")
+        self.same_fit("cpu.model", "m.model", "resumed; " + r.err)
+
+    def test_failures(self):
+        data = self.points(4000, 12, 20, t_devices.SEED)
+        self.draw_failures(data, ["--task", "kmeans", "--clusters", "20", "--lloyd-iterations", "6"])
+
+    def test_refused(self):
+        data = self.points(100, 2, 2, 1)
+        base = ["train", data, "--task", "kmeans", "--clusters", "2", "-o", "m.model"]
+        for more, code, words in ((["--device", "opencl:0", "--minibatch", "50"], "E106", "--minibatch"),
+                                  (["--device", "opencl:0", "--ranks", "2"], "E106", "--device"),
+                                  (["--device", "opencl:9"], "E830", "opencl:9"), (["--device", "gpu"], "E103", "--device")):
+            r = self.stretto(*base, *more, status=None)
+            self.assertRegex(r.err, r"(?m)^error\[%s\] %s" % (code, words))
+            self.assertEqual(r.err.count("error["), 1, r.err)
+        self.stretto(*base, "--quiet")
+        for verb in ("predict", "eval"):
+            r = self.stretto(verb, "m.model", data, "--device", "opencl:0", status=2)
+            self.assertIn("error[E106] --device: predictions of --task kmeans run on the cores", r.err)
+
+    def test_iris(self):
+        self.same_on_all(e2e.shared("tabular/iris.csv"), ["--ignore", "5", "--task", "kmeans", "--clusters", "3", "--restarts", "4"])
+
+
+if __name__ == "__main__":
+    e2e.main()
