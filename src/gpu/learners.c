@@ -20,3 +20,13 @@ void gpu_nearest(const struct gpu_nearest *n) {
                                    .share = n->share};
     launch(GPU_nearest, n->to - n->from, &a, sizeof a);
 }
+
+/* A group for each chunk, input and 16 classes. */
+void gpu_histogram(const struct gpu_histogram *h) {
+    enum { CLASSES = 16 };
+    const struct histogram_args a = {.at_bin = gpu_offset(h->bin), .bin_step = h->bin_step, .at_entry = at(h->entry),
+                                     .at_input = at(h->input), .at_part = at(h->part), .n = h->n, .chunk = GPU_HISTOGRAM_CHUNK,
+                                     .chunks = gpu_histogram_chunks(h->n), .nclass = h->nclass};
+    const struct gpu_size local = {GROUP_ITEMS, 1, 1}, groups = {a.chunks, h->ninput, imax(1, ceil_div(h->nclass, CLASSES))};
+    gpu_launch(GPU_histogram, groups, local, &a, sizeof a);
+}

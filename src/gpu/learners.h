@@ -16,4 +16,19 @@ struct gpu_nearest {
 };
 void gpu_nearest(const struct gpu_nearest *n);
 
+/* Forests: counts by bin of n entries at some inputs, in chunks; see text/args.h.  No sum of a chunk exceeds an u32 where weights
+ * are at most 15. */
+enum { GPU_HISTOGRAM_CHUNK = 1 << 15, GPU_HISTOGRAM_BINS = 256 };
+struct gpu_histogram {
+    const u8 *bin; /* the bin of a row at an input: bin[row + bin_step * input] */
+    i64 bin_step;
+    const void *entry; /* [n] u32 row, u32 weight << 24 | class or value */
+    const i32 *input;  /* [ninput] */
+    i32 n, ninput, nclass;
+    u32 *part;
+};
+static inline i32 gpu_histogram_chunks(i32 n) { return ceil_div(n, GPU_HISTOGRAM_CHUNK); }
+static inline i64 gpu_histogram_cells(i32 nclass) { return (i64)GPU_HISTOGRAM_BINS * (nclass > 0 ? nclass : 3); }
+void gpu_histogram(const struct gpu_histogram *h);
+
 #endif

@@ -145,7 +145,76 @@ EACH_CARD(no_rows_and_values_that_are_no_numbers) {
     assert_int_equal(label[1], LANES - 1);
 }
 
+/* ------------------------------------------------------------------ counts by bin ------------------------------------------- */
+
+struct counts_case {
+    i32 rows, n, ninput, nclass;
+};
+
+/* Partial results of all chunks added up, as the plain loop counts: classes i64 [256][nclass]; numbers weights, then sums. */
+static void count_plainly(const struct counts_case *c, const u8 *bin, const u32 *entry, i32 input, i64 *to) {
+    memset(to, 0, (size_t)(2 * GPU_HISTOGRAM_BINS * imax(1, c->nclass)) * sizeof *to);
+    for (i32 i = 0; i < c->n; i++) {
+        const u32 row = entry[2 * i], w = entry[2 * i + 1] >> 24, v = entry[2 * i + 1] & 0xffffff;
+        const u8 b = bin[(i64)input * c->rows + row];
+        if (c->nclass > 0) to[(i64)b * c->nclass + v] += w;
+        else to[b] += w, to[GPU_HISTOGRAM_BINS + b] += (i64)w * v;
+    }
+}
+
+static void add_up(const struct counts_case *c, const u32 *part, i32 chunks, i64 *to) {
+    const i64 cells = gpu_histogram_cells(c->nclass), B = GPU_HISTOGRAM_BINS;
+    memset(to, 0, (size_t)(2 * B * imax(1, c->nclass)) * sizeof *to);
+    for (i32 k = 0; k < chunks; k++, part += cells)
+        for (i64 i = 0; i < (c->nclass > 0 ? cells : B); i++) {
+            to[i] += part[i];
+            if (c->nclass == 0) to[B + i] += (i64)part[B + i] + ((i64)part[2 * B + i] << 12);
+        }
+}
+
+static void one_count(struct counts_case c) {
+    const i32 chunks = gpu_histogram_chunks(c.n), all = 7; /* inputs that there are; the drawn ones are 6, 4, 2, .. */
+    const i64 parts = (i64)c.ninput * chunks * gpu_histogram_cells(c.nclass);
+    u8 *bin = mem_alloc((size_t)all * (size_t)c.rows);
+    u32 *entry = mem_alloc((size_t)imax(1, c.n) * 8), *part = mem_alloc((size_t)lmax(1, parts) * sizeof *part);
+    i64 *want = mem_alloc((size_t)(512 * imax(1, c.nclass)) * 8), *got = mem_alloc((size_t)(512 * imax(1, c.nclass)) * 8);
+    i32 input[7];
+    for (i64 i = 0; i < (i64)all * c.rows; i++) bin[i] = (u8)draw(70, i, 256);
+    for (i32 i = 0; i < c.n; i++) {
+        const u32 v = (u32)draw(72, i, c.nclass > 0 ? c.nclass : 1 << 24);
+        entry[2 * i] = (u32)draw(71, i, c.rows);
+        entry[2 * i + 1] = (u32)(i % 11 ? 1 + draw(73, i, 3) : 15) << 24 | (c.nclass == 0 && i % 5 == 0 ? 0xffffff : v);
+    }
+    for (i32 k = 0; k < c.ninput; k++) input[k] = all - 1 - 2 * k % all;
+    room_reset();
+    struct gpu_histogram h = {.bin = up_bytes(bin, (i64)all * c.rows), .bin_step = c.rows, .input = up_bytes(input, sizeof input),
+                              .entry = up_bytes(entry, imax(1, c.n) * 8), .n = c.n, .ninput = c.ninput, .nclass = c.nclass,
+                              .part = room(lmax(1, parts) * 4)};
+    gpu_histogram(&h);
+    gpu_get(part, parts * 4, h.part, parts * 4, parts * 4, 1);
+    for (i32 k = 0; k < c.ninput; k++) {
+        count_plainly(&c, bin, entry, input[k], want);
+        add_up(&c, part + k * chunks * gpu_histogram_cells(c.nclass), chunks, got);
+        assert_memory_equal(got, want, (size_t)(c.nclass > 0 ? 256 * c.nclass : 512) * sizeof *got);
+    }
+    mem_free(bin), mem_free(entry), mem_free(part), mem_free(want), mem_free(got);
+}
+
+EACH_CARD(counts_by_bin_equal_the_plain_loop) {
+    const i32 n[] = {0, 1, 255, 257, 3000}, nclass[] = {0, 1, 2, 16, 17, 33}, ninput[] = {1, 3};
+    u32 number = 0;
+    for (size_t i = 0; i < COUNT(n); i++)
+        for (size_t j = 0; j < COUNT(nclass); j++)
+            for (size_t k = 0; k < COUNT(ninput); k++)
+                if (chosen(number++)) one_count((struct counts_case){imax(1, n[i] / 2), n[i], ninput[k], nclass[j]});
+    if (emulated()) return;
+    one_count((struct counts_case){1000, GPU_HISTOGRAM_CHUNK, 1, 0});
+    one_count((struct counts_case){1, 3 * GPU_HISTOGRAM_CHUNK + 1, 2, 0});
+    one_count((struct counts_case){70000, 2 * GPU_HISTOGRAM_CHUNK + 77, 3, 5});
+}
+
 TEST(devices_are_closed) { close_cards(); }
 
 T_MAIN(cmocka_unit_test(rows_get_the_label_of_the_nearest_center), cmocka_unit_test(ties_are_left_to_the_host),
-       cmocka_unit_test(no_rows_and_values_that_are_no_numbers), cmocka_unit_test(devices_are_closed))
+       cmocka_unit_test(no_rows_and_values_that_are_no_numbers),
+       cmocka_unit_test(counts_by_bin_equal_the_plain_loop), cmocka_unit_test(devices_are_closed))

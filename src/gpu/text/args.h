@@ -116,4 +116,14 @@ struct nearest_args {
     f32 margin, share;
 };
 
+/* Counts by bin of n entries (u32 row, u32 weight << 24 | class or value) at each of some inputs (histogram.cl).  Chunk k of an
+ * input counts entries from k * chunk on into its own block of part [inputs][chunks][cells], u32:
+ *   classes   cells 256 * nclass: the weights by bin and class
+ *   numbers   cells 3 * 256: the weights by bin, those times the low 12 bits of the value, and those times the high bits
+ * at_bin, bin_step: bytes, bin_step from input to input; the others in words of 4 bytes.  at_input: i32 number of each input. */
+struct histogram_args {
+    i64 at_bin, bin_step, at_entry, at_input, at_part;
+    i32 n, chunk, chunks, nclass;
+};
+
 #endif

@@ -18,6 +18,7 @@
 #define ABS(x) fabs(x)
 #define SQRT(x) sqrt(x)
 #define MULHI(a, b) mul_hi(a, b)
+#define ATOMIC_ADD(shared, v) atomic_add(shared, v) /* u32 of the group, in any order */
 #define INLINE static inline
 typedef long i64;
 typedef ulong u64;
@@ -36,6 +37,7 @@ typedef ulong u64;
 #define ABS(x) fabsf(x)
 #define SQRT(x) sqrtf(x)
 #define MULHI(a, b) __umulhi(a, b)
+#define ATOMIC_ADD(shared, v) atomicAdd(shared, v)
 #define INLINE static __device__ inline
 typedef long long i64;
 typedef unsigned long long u64;
