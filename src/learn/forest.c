@@ -327,8 +327,8 @@ static const struct model_ops ops = {.open = open_file, .take = take, .predict =
 
 static const enum opt_id takes[] = {OPT_trees, OPT_depth, OPT_min_leaf, OPT_mtry, OPT_reduce, OPT_criterion, OPT_class_weights,
                                     OPT_voting, OPT_importance_by, OPT_seed, OPT_time_limit, OPT_checkpoint_every,
-                                    OPT_COUNT};
+                                    OPT_device, OPT_COUNT};
 
 const struct learner learner_forest = {.name = "forest", .help = "random forest: classes or numbers from a table",
                                        .data = &data_table, .ops = &ops, .spec_bytes = sizeof(struct forest_spec),
-                                       .takes = takes, .resolve = resolve, .fit = fit};
+                                       .takes = takes, .offloads = true, .resolve = resolve, .fit = fit};

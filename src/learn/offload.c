@@ -14,9 +14,8 @@ struct device_state {
     struct gpu *gpu; /* NULL = the cores of this host */
     char name[16];   /* "opencl:0" */
     i32 lanes;
-    bool began;      /* `begin` was called */
     bool lost;
-    f64 rows;        /* that it computed */
+    f64 cost;        /* of the pieces that it computed */
     struct deal_device known; /* what was learned of its speed */
 };
 
@@ -25,9 +24,8 @@ struct offload {
     const struct events *events;
     struct device_state *at; /* [n] */
     i32 n;
-    struct dealer *dealer;   /* of the last run; NULL = none that may go on */
-    i64 rows;                /* of that run */
-    f64 all;                 /* rows of all runs */
+    struct dealer *dealer;   /* of the last run; NULL = none */
+    f64 left;                /* cost of what the cores computed when no device was left */
 };
 
 /* ------------------------------------------------------------------ opening ------------------------------------------------- */
@@ -91,18 +89,18 @@ void offload_close(struct offload *o) {
     mem_free(o);
 }
 
-i32 offload_devices(const struct offload *o) { return o->n; }
+i32 offload_devices(const struct offload *o) { return o->n + 1; }
 
-i32 offload_lanes(const struct offload *o) {
+i32 offload_lanes(const struct resources *use) {
     i32 most = 1;
-    for (i32 i = 0; i < o->n; i++) most = imax(most, o->at[i].lanes);
+    for (i32 i = 0; i < use->nforward; i++) most = imax(most, use->forward[i]->ndevice);
     return most;
 }
 
 /* ------------------------------------------------------------------ pieces -------------------------------------------------- */
 
 static struct offload_lane lane_of(const struct offload *o, i32 device, i32 lane) {
-    return (struct offload_lane){device, lane, gpu_heap(o->at[device].gpu)};
+    return (struct offload_lane){device, lane, o->at[device].gpu ? gpu_heap(o->at[device].gpu) : NULL};
 }
 
 /* A device that has its heap and refuses memory later would refuse a smaller piece, too. */
@@ -111,13 +109,13 @@ static err as_lost(err e) { return e == -E601 ? -E831 : e; }
 static err piece(void *self, i32 device, i32 lane, const struct deal_piece *p) {
     struct offload *o = self;
     struct device_state *d = &o->at[device];
+    const struct offload_lane at = lane_of(o, device, lane);
     if (!d->gpu) {
-        o->k.on_host(o->k.self, p->lo, p->hi);
+        o->k.on_host(o->k.self, &at, p);
         return 0;
     }
-    const struct offload_lane at = lane_of(o, device, lane);
     const struct gpu_place was = gpu_enter(d->gpu, lane);
-    o->k.on_device(o->k.self, &at, p->lo, p->hi);
+    o->k.on_device(o->k.self, &at, p);
     const err e = gpu_sync();
     gpu_enter(was.gpu, was.lane);
     return as_lost(e);
@@ -125,10 +123,9 @@ static err piece(void *self, i32 device, i32 lane, const struct deal_piece *p) {
 
 static err accept(void *self, i32 device, i32 lane, const struct deal_piece *p) {
     struct offload *o = self;
-    o->at[device].rows += (f64)(p->hi - p->lo);
-    if (!o->at[device].gpu) return 0;
     const struct offload_lane at = lane_of(o, device, lane);
-    o->k.accept(o->k.self, &at, p->lo, p->hi);
+    o->at[device].cost += p->cost;
+    o->k.accept(o->k.self, &at, p);
     return 0;
 }
 
@@ -147,8 +144,7 @@ static void begin(struct offload *o) {
         if (d->lost || !d->gpu) continue;
         const struct offload_lane at = lane_of(o, i, 0);
         const struct gpu_place was = gpu_enter(d->gpu, 0);
-        o->k.begin(o->k.self, &at, !d->began);
-        d->began = true;
+        o->k.begin(o->k.self, &at);
         const err e = gpu_sync();
         gpu_enter(was.gpu, was.lane);
         d->lost = e < 0;
@@ -156,19 +152,15 @@ static void begin(struct offload *o) {
     }
 }
 
-/* The dealer of the same rows goes on; else a new one knows the speeds. */
-static err next_dealer(struct offload *o, i64 rows) {
+static err new_dealer(struct offload *o, const struct deal_part *part, i32 n) {
+    const struct deal_work work = {.nparts = n, .part = part, .grain = o->k.grain};
     struct deal_device *device;
-    if (o->dealer && o->rows == rows) return deal_again(o->dealer, NULL);
     deal_free(o->dealer);
     o->dealer = NULL;
     NEW(device, o->n);
     for (i32 i = 0; i < o->n; i++) device[i] = o->at[i].known;
-    const struct deal_part part = {rows, 1};
-    const struct deal_work work = {.nparts = 1, .part = &part, .grain = o->k.grain};
     const err e = deal_new(device, o->n, &work, "auto", &o->dealer);
     mem_free(device);
-    o->rows = rows;
     return e;
 }
 
@@ -185,17 +177,41 @@ static void look(struct offload *o) {
     }
 }
 
-static err deal(struct offload *o, i64 rows) {
+/* Rows on the cores, which no device of the list has computed. */
+static void take_rows(struct offload *o, const struct deal_part *part, i32 k, i64 lo, i64 hi) {
+    const struct offload_lane cores = {.device = o->n};
+    const struct deal_piece p = {.part = k, .lo = lo, .hi = hi, .cost = part[k].cost * (f64)(hi - lo)};
+    if (hi <= lo) return;
+    o->k.on_host(o->k.self, &cores, &p);
+    o->k.accept(o->k.self, &cores, &p);
+    o->left += p.cost;
+}
+
+/* The rows that are in none of the pieces that count, in order of partition and row. */
+static void take_rest(struct offload *o, const struct deal_part *part, i32 n, const struct deal_piece *done, i64 ndone) {
+    for (i32 k = 0; k < n; k++) {
+        i64 at = 0;
+        for (; ndone > 0 && done->part == k; done++, ndone--) {
+            take_rows(o, part, k, at, done->lo);
+            at = done->hi;
+        }
+        take_rows(o, part, k, at, part[k].rows);
+    }
+}
+
+static err deal(struct offload *o, const struct deal_part *part, i32 n, bool again) {
     const struct deal_job job = {.self = o, .piece = piece, .accept = accept, .patience_s = NEVER, .first_s = NEVER};
     struct deal_ran ran;
-    TRY(next_dealer(o, rows));
+    i64 ndone;
+    TRY(again && o->dealer ? deal_again(o->dealer, NULL) : new_dealer(o, part, n));
     for (i32 i = 0; i < o->n; i++)
         if (o->at[i].lost) deal_lost(o->dealer, i);
     const err e = deal_run(o->dealer, &job, &ran);
     const struct err_record why = *err_last();
     look(o);
     if (e == -E831 && none_left(o)) {
-        o->k.on_host(o->k.self, 0, rows);
+        const struct deal_piece *done = deal_results(o->dealer, &ndone);
+        take_rest(o, part, n, done, ndone);
         err_clear();
         return 0;
     }
@@ -203,19 +219,20 @@ static err deal(struct offload *o, i64 rows) {
     return e;
 }
 
-err offload_run(struct offload *o, i64 rows) {
-    if (rows <= 0) return 0;
-    o->all += (f64)rows;
-    if (!none_left(o)) begin(o);
-    if (!none_left(o)) return deal(o, rows);
-    o->k.on_host(o->k.self, 0, rows);
+err offload_run(struct offload *o, const struct deal_part *part, i32 n, bool again) {
+    if (o->k.begin && !none_left(o)) begin(o);
+    if (!none_left(o)) return deal(o, part, n, again);
+    take_rest(o, part, n, NULL, 0);
     return 0;
 }
 
 void offload_shares(const struct offload *o, char *out, size_t size) {
     size_t at = 0;
+    f64 all = o->left;
+    for (i32 i = 0; i < o->n; i++) all += o->at[i].cost;
     out[0] = 0;
     for (i32 i = 0; i < o->n && at < size; i++)
         at += (size_t)snprintf(out + at, size - at, "%s%s %.0f %%", i ? ", " : "", o->at[i].name,
-                               100 * o->at[i].rows / dmax(1, o->all));
+                               100 * o->at[i].cost / dmax(1, all));
+    if (o->left > 0 && at < size) snprintf(out + at, size - at, ", the cores %.0f %%", 100 * o->left / dmax(1, all));
 }

@@ -1,7 +1,7 @@
 /* offload.h - the hot kernel of a learner on the devices of --device: deals its rows to devices of unlike speed.
  *
- *     rows     0 ......................................... n      of a kernel whose rows do not depend on each other
- *     dealer   | opencl:0 | cpu | opencl:0 | opencl:1 | ..        an idle device takes the next piece (deal/run.h)
+ *     rows     0 ......................................... n      of a kernel whose rows do not depend on each other, in one
+ *     dealer   | opencl:0 | cpu | opencl:0 | opencl:1 | ..        partition or several: an idle device takes the next piece
  *
  *     offload_open --> offload_run, offload_run, ..  --> offload_close
  *
@@ -16,39 +16,41 @@
 #ifndef STRETTO_LEARN_OFFLOAD_H
 #define STRETTO_LEARN_OFFLOAD_H
 
+#include "deal/deal.h"
 #include "learn/learner.h"
 
-/* One lane of a device; its thread has entered the lane (gpu_enter). */
+/* One lane of a device, whose thread has entered the lane (gpu_enter); or the cores. */
 struct offload_lane {
     i32 device, lane;  /* 0 .. offload_devices - 1, 0 .. offload_lanes - 1 */
-    char *heap;        /* first byte of the device's memory, zeroed when it was opened */
+    char *heap;        /* first byte of the device's memory, zeroed when it was opened; NULL = the cores */
 };
 
 struct offload_kernel {
     void *self;
     i64 bytes;   /* heap of each device */
     i64 grain;   /* pieces begin at multiples of it */
-    /* Before the pieces of each run, on lane 0 of every device: copies what all rows need.  first: of the device. */
-    void (*begin)(void *self, const struct offload_lane *at, bool first);
-    /* Rows [lo, hi) on a device; writes only what belongs to the lane.  Failures of the device need no code. */
-    void (*on_device)(void *self, const struct offload_lane *at, i64 lo, i64 hi);
-    /* The rows that on_device computed count: copies them from the lane.  Never by two threads at once; short. */
-    void (*accept)(void *self, const struct offload_lane *at, i64 lo, i64 hi);
-    /* The same rows on the cores, to the end.  By one thread at a time, which may use the pool. */
-    void (*on_host)(void *self, i64 lo, i64 hi);
+    /* Before the pieces of each run, on lane 0 of every device: copies what all rows need.  NULL = nothing. */
+    void (*begin)(void *self, const struct offload_lane *at);
+    /* A piece on a device; writes only what belongs to the lane.  Failures of the device need no code. */
+    void (*on_device)(void *self, const struct offload_lane *at, const struct deal_piece *p);
+    /* A piece on the cores, to its end.  By one thread at a time, which may use the pool.  All rows of the piece will count. */
+    void (*on_host)(void *self, const struct offload_lane *at, const struct deal_piece *p);
+    /* The piece counts: copies or adds what the lane holds.  Once for each row, never by two threads at once; short. */
+    void (*accept)(void *self, const struct offload_lane *at, const struct deal_piece *p);
 };
 
 struct offload;
 /* The devices of use->forward; E831 where one never worked, E106 on several ranks. */
 err offload_open(const struct offload_kernel *k, const struct resources *use, struct offload **out);
 void offload_close(struct offload *o); /* NULL is fine */
-i32 offload_devices(const struct offload *o);
-i32 offload_lanes(const struct offload *o); /* of the device that has most */
+i32 offload_devices(const struct offload *o); /* and the cores, which take what is left when all devices have failed */
+i32 offload_lanes(const struct resources *use); /* of the device that has most */
 
-/* All rows, once.  E601; never for a device that fails. */
-err offload_run(struct offload *o, i64 rows);
+/* All rows of n partitions, once.  again: the partitions are those of the last run, and devices keep their rows.  E601; never
+ * for a device that fails. */
+err offload_run(struct offload *o, const struct deal_part *part, i32 n, bool again);
 
-/* Seconds of all runs, rows and seconds of each device, for reports: "opencl:0 61 %, cpu 39 %". */
+/* Shares of the work of all runs: "opencl:0 61 %, cpu 39 %". */
 void offload_shares(const struct offload *o, char *out, size_t size);
 static inline bool offload_wanted(const struct resources *use) { return use->nforward > 0; }
 

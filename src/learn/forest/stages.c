@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "plan/build.h"
 
 enum { TASK_GAIN, TASK_SPLIT, TASK_KINDS };
@@ -196,6 +197,7 @@ err stages_open(const struct tree_data *d, struct forest *f, const struct resour
     *s = (struct stages){.d = d, .q = &f->spec, .f = f, .workers = use->machine->ndevice};
     NEW(s->worker, s->workers);
     for (i32 k = 0; k < s->workers; k++) TRY(grower_new(d, s->q, lmin(d->rows, s->q->fused), &s->worker[k]));
+    if (offload_wanted(use)) TRY(shared_counts_open(d, s->q->mtry, use, &s->shared));
     return open_run(s, use);
 }
 
@@ -206,6 +208,10 @@ void stages_close(struct stages *s) {
     mem_free(s->task);
     mem_free(s->split);
     mem_free(s->counts);
+    shared_counts_close(s->shared);
+    mem_free(s->node);
+    mem_free(s->counted);
+    mem_free(s->input);
     *s = (struct stages){0};
 }
 
@@ -235,6 +241,13 @@ static err add_child(struct plant *p, i32 parent, i64 lo, i64 hi, bool right, i6
     return 0;
 }
 
+/* A node that devices count. */
+static err add_counted(struct stages *s, i32 plant, i32 node) {
+    GROW(s->counted, s->nnode, s->counted_cap);
+    s->counted[s->nnode++] = (struct grow_task){.kind = ITEM_GAIN, .plant = plant, .node = node};
+    return 0;
+}
+
 /* The tasks of an open node. */
 static err add_node(struct stages *s, i32 plant, i32 node, i64 *blocks) {
     struct open_node *v = &s->plant[plant].node[node];
@@ -246,10 +259,13 @@ static err add_node(struct stages *s, i32 plant, i32 node, i64 *blocks) {
     const i64 piece = lmax(s->q->piece, block_bytes(s) / 4);
     v->slots = v->drawn == 0 ? imin(s->q->mtry, s->plant[plant].ninput) : 1;
     v->pieces = (i32)lmax(1, (v->hi - v->lo) / piece);
+    count->gain += (i64)v->slots * v->pieces; /* also on devices, which cut the rows by their speed: model files are equal */
+    count->split++;
+    if (s->shared) v->pieces = 1;
     v->counts = *blocks;
     *blocks += (i64)v->slots * v->pieces;
-    count->gain += (i64)v->slots * v->pieces;
-    count->split++;
+    if (s->shared) TRY(add_counted(s, plant, node));
+    if (s->shared) return add_task(s, (struct grow_task){ITEM_SPLIT, plant, node, 0, 0});
     for (i32 k = 0; k < v->slots; k++)
         for (i32 i = 0; i < v->pieces; i++) TRY(add_task(s, (struct grow_task){ITEM_GAIN, plant, node, k, i}));
     return add_task(s, (struct grow_task){ITEM_SPLIT, plant, node, 0, 0});
@@ -258,7 +274,7 @@ static err add_node(struct stages *s, i32 plant, i32 node, i64 *blocks) {
 /* The tasks of the next stage, from the nodes that the last one left open. */
 static err next_tasks(struct stages *s) {
     i64 blocks = 0;
-    s->ntask = s->nsplit = 0;
+    s->ntask = s->nsplit = s->nnode = 0;
     for (i32 t = 0; t < s->nplant; t++) {
         struct plant *p = &s->plant[t];
         const i64 n = p->nnode;
@@ -279,7 +295,32 @@ static err next_tasks(struct stages *s) {
     return 0;
 }
 
+/* The counts of this stage, on devices. */
+static err count_nodes(struct stages *s) {
+    if (s->nnode > s->node_cap) {
+        mem_free(s->node);
+        mem_free(s->input);
+        s->node_cap = 0;
+        s->node = NULL;
+        s->input = NULL;
+        NEW(s->node, s->nnode);
+        NEW(s->input, s->nnode * s->q->mtry);
+        s->node_cap = s->nnode;
+    }
+    for (i64 i = 0; i < s->nnode; i++) {
+        const struct plant *p = &s->plant[s->counted[i].plant];
+        const struct open_node *v = &p->node[s->counted[i].node];
+        i32 *input = s->input + i * s->q->mtry;
+        for (i32 k = 0; k < v->slots; k++) input[k] = slot_input(p, v, k, &s->worker[0]);
+        s->node[i] = (struct count_node){.entry = p->entry + v->lo, .n = v->hi - v->lo, .slots = v->slots, .input = input,
+                                         .counts = s->counts + block_bytes(s) * v->counts};
+        memset(s->node[i].counts, 0, (size_t)(block_bytes(s) * v->slots));
+    }
+    return shared_counts_run(s->shared, s->node, (i32)s->nnode);
+}
+
 static err run_stage(struct stages *s) {
+    if (s->nnode > 0) TRY(count_nodes(s));
     atomic_store(&s->next[0], 0);
     atomic_store(&s->next[1], 0);
     TRY(map_run_step(&s->run, NULL));
@@ -361,7 +402,7 @@ static void free_plant(struct plant *p) {
 
 static err plant_trees(struct stages *s, i32 from, i32 to) {
     s->nplant = to - from;
-    s->ntask = s->nsplit = 0;
+    s->ntask = s->nsplit = s->nnode = 0;
     s->stage = 0;
     for (i32 t = 0; t < s->nplant; t++) {
         struct plant *p = &s->plant[t];
@@ -379,7 +420,7 @@ static err plant_trees(struct stages *s, i32 from, i32 to) {
 
 static err grow_all(struct stages *s, i32 from, i32 to, f64 *importance) {
     TRY(plant_trees(s, from, to));
-    while (s->ntask > 0) {
+    while (s->ntask + s->nsplit > 0) {
         TRY(run_stage(s));
         TRY(next_tasks(s));
     }

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "learn/forest/devices.h"
 #include "learn/forest/forest.h"
 
 enum { FUSED_ROWS = 32768, TASK_ROWS = 65536 };
@@ -59,6 +60,11 @@ struct stages {
     struct grow_task *split;
     char *counts;          /* blocks of counts_bytes */
     i64 counts_cap;
+    struct shared_counts *shared; /* T_GR runs on devices, before the plan of the stage; NULL = in it */
+    struct count_node *node;      /* [nnode] the nodes that they count */
+    struct grow_task *counted;    /* [nnode] plant and node */
+    i32 *input;                   /* [nnode][mtry] */
+    i64 nnode, node_cap, counted_cap;
     _Atomic i64 next[2];
     _Atomic err failed;
     struct map_run run;

@@ -122,6 +122,11 @@ static err grow(struct waves *w) {
     TRY(stages_open(w->d, w->f, &w->job->use, &w->stages));
     TRY(snapshots_open(w->job, &w->shots));
     const err e = grow_waves(w);
+    if (w->stages.shared) {
+        char shares[256];
+        offload_shares(shared_counts_offload(w->stages.shared), shares, sizeof shares);
+        event_note(w->job->use.events, EVENT_DETAIL, "counts of large nodes by device: %s", shares);
+    }
     return e != 0 ? e : map_run_keep(&w->stages.run, &w->f->model);
 }
 

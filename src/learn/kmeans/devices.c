@@ -32,10 +32,11 @@ struct shared_assign {
     struct lane *lane;           /* [devices][lanes] */
     i32 nlane, lanes;            /* all of them; of a device */
     u8 *there;                   /* [devices][grains] the rows are on the device */
+    bool ran;                    /* all rows, before */
     i64 grains;
     struct assign_work **worker; /* [nworker] of the cores */
     i32 nworker;
-    i64 lo, hi;                  /* piece of the cores */
+    i64 hi;                      /* end of the piece of the cores */
     _Atomic i64 next, changed, distances;
 };
 
@@ -53,10 +54,9 @@ static void put(char *to, const void *from, i64 bytes) { gpu_put(to, bytes, from
 
 /* ------------------------------------------------------------------ a device ------------------------------------------------ */
 
-static void begin(void *self, const struct offload_lane *at, bool first) {
+static void begin(void *self, const struct offload_lane *at) {
     const struct shared_assign *s = self;
     const struct centers *c = s->c;
-    (void)first;
     put(at->heap + s->at.panel, c->panel, (i64)c->groups * c->d * LANES * (i64)sizeof *c->panel);
     put(at->heap + s->at.start, c->start, (i64)c->groups * LANES * (i64)sizeof *c->start);
 }
@@ -79,8 +79,9 @@ static struct lane *lane_of(const struct shared_assign *s, const struct offload_
     return &s->lane[at->device * s->lanes + at->lane];
 }
 
-static void on_device(void *self, const struct offload_lane *at, i64 lo, i64 hi) {
+static void on_device(void *self, const struct offload_lane *at, const struct deal_piece *p) {
     struct shared_assign *s = self;
+    const i64 lo = p->lo, hi = p->hi;
     struct lane *l = lane_of(s, at);
     i32 *label = (i32 *)(void *)(at->heap + s->at.label);
     const i64 bytes = (hi - lo) * (i64)sizeof *label;
@@ -97,9 +98,11 @@ static void on_device(void *self, const struct offload_lane *at, i64 lo, i64 hi)
         if (l->label[i - lo] < 0) l->label[i - lo] = assign_row(s->c, s->p, l->work, i);
 }
 
-/* The bounds of these rows are not known any more. */
-static void accept(void *self, const struct offload_lane *at, i64 lo, i64 hi) {
+/* The bounds of these rows are not known any more.  The cores label their rows in place. */
+static void accept(void *self, const struct offload_lane *at, const struct deal_piece *p) {
     struct shared_assign *s = self;
+    const i64 lo = p->lo, hi = p->hi;
+    if (!at->heap) return;
     const i32 *label = lane_of(s, at)->label;
     i64 changed = 0;
     for (i64 i = lo; i < hi; i++) {
@@ -122,17 +125,17 @@ static void label_blocks(void *self, i32 worker) {
     s->distances += count.distances;
 }
 
-static void on_host(void *self, i64 lo, i64 hi) {
+static void on_host(void *self, const struct offload_lane *at, const struct deal_piece *p) {
     struct shared_assign *s = self;
-    s->hi = hi;
-    atomic_store(&s->next, lo);
+    (void)at;
+    s->hi = p->hi;
+    atomic_store(&s->next, p->lo);
     pool_run(s->pool, label_blocks, s);
 }
 
 /* ------------------------------------------------------------------ opening ------------------------------------------------- */
 
 static err lanes_new(struct shared_assign *s) {
-    s->lanes = offload_lanes(s->offload);
     const i32 n = offload_devices(s->offload) * s->lanes;
     s->grains = (s->p->n + GRAIN - 1) / GRAIN;
     NEW(s->there, offload_devices(s->offload) * s->grains);
@@ -158,6 +161,7 @@ err shared_assign_open(const struct points *p, const struct centers *c, struct t
     s->c = c;
     s->t = t;
     s->pool = use->pool;
+    s->lanes = offload_lanes(use);
     s->at = layout_of(p, c);
     const struct offload_kernel k = {.self = s, .bytes = s->at.end, .grain = GRAIN, .begin = begin, .on_device = on_device,
                                      .accept = accept, .on_host = on_host};
@@ -182,7 +186,9 @@ void shared_assign_close(struct shared_assign *s) {
 err shared_assign_run(struct shared_assign *s, struct assign_count *count) {
     s->changed = s->distances = 0;
     assign_margin(s->c, &s->margin, &s->share);
-    TRY(offload_run(s->offload, s->p->n));
+    const struct deal_part all = {s->p->n, 1};
+    TRY(offload_run(s->offload, &all, 1, s->ran));
+    s->ran = true;
     count->changed += s->changed;
     count->distances += s->distances;
     return 0;
