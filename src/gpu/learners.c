@@ -30,3 +30,14 @@ void gpu_histogram(const struct gpu_histogram *h) {
     const struct gpu_size local = {GROUP_ITEMS, 1, 1}, groups = {a.chunks, h->ninput, imax(1, ceil_div(h->nclass, CLASSES))};
     gpu_launch(GPU_histogram, groups, local, &a, sizeof a);
 }
+
+void gpu_viterbi(const struct gpu_viterbi *v) {
+    enum { LEAST = 16 };
+    i32 width = LEAST;
+    while (width < v->L) width *= 2;
+    const struct viterbi_args a = {.at_trans = at(v->trans), .at_start = at(v->start), .at_emit = at(v->emit),
+                                   .at_first = at(v->first), .at_word = at(v->word), .at_back = gpu_offset(v->back),
+                                   .at_path = gpu_offset(v->path), .n = v->n, .L = v->L, .Lp = v->Lp, .shift = v->shift,
+                                   .width = width};
+    launch(GPU_viterbi, (i64)v->n * width, &a, sizeof a);
+}

@@ -31,4 +31,13 @@ static inline i32 gpu_histogram_chunks(i32 n) { return ceil_div(n, GPU_HISTOGRAM
 static inline i64 gpu_histogram_cells(i32 nclass) { return (i64)GPU_HISTOGRAM_BINS * (nclass > 0 ? nclass : 3); }
 void gpu_histogram(const struct gpu_histogram *h);
 
+/* Viterbi paths of n sequences; see text/args.h.  L <= 256. */
+struct gpu_viterbi {
+    const i32 *trans, *start, *emit; /* [L][Lp] packed; [L], [..][Lp] scores << shift */
+    const i32 *first, *word;         /* [n + 1]; [first[n]] rows of emit */
+    u8 *back, *path;                 /* [first[n]][L], [first[n]] */
+    i32 n, L, Lp, shift;
+};
+void gpu_viterbi(const struct gpu_viterbi *v);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "gpu/learners.h"
+#include "kern/viterbi.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -213,8 +214,77 @@ EACH_CARD(counts_by_bin_equal_the_plain_loop) {
     one_count((struct counts_case){70000, 2 * GPU_HISTOGRAM_CHUNK + 77, 3, 5});
 }
 
+/* ------------------------------------------------------------------ max-plus steps ------------------------------------------ */
+
+enum { WORDS = 9 };
+
+struct paths_case {
+    i32 L, n, longest;
+    bool extreme; /* scores at the limit of the fixed point, and many ties */
+};
+
+static i32 score(const struct paths_case *c, u32 what, i64 i) {
+    const i32 limit = viterbi_limit(c->L);
+    return c->extreme ? (draw(what, i, 3) - 1) * limit : -draw(what, i, imin(limit, 4000));
+}
+
+/* The path of n words by the reference of the host. */
+static void path_plainly(const struct viterbi *m, const i32 *start, const i32 *emit, const i32 *word, i32 n, u8 *path) {
+    i32 v[VITERBI_LABELS + VITERBI_PAD];
+    u8 *back = mem_alloc((size_t)(n * m->Lb + 1));
+    struct viterbi_stream s = {.unary = emit, .ld = m->Lp, .row = word + 1, .v = v, .back = back};
+    i64 gain;
+    viterbi_start(m, start, emit + (i64)word[0] * m->Lp, &s);
+    viterbi_ref.steps(m, 1, &s, n - 1);
+    struct viterbi_walk w = {back, n - 1, viterbi_best(m, &s, &gain), path + 1};
+    viterbi_trace(m, 1, &w);
+    path[0] = (u8)w.label;
+    mem_free(back);
+}
+
+static void some_paths(struct paths_case c) {
+    const i32 L = c.L, Lp = viterbi_padded(L), unit = 1 << viterbi_shift(L);
+    i32 *trans = mem_alloc((size_t)(L * L) * 4), *packed = mem_alloc((size_t)(L * Lp) * 4), *start = mem_alloc((size_t)L * 4);
+    i32 *shifted = mem_alloc((size_t)L * 4), *emit = mem_alloc((size_t)(WORDS * Lp) * 4);
+    i32 *first = mem_alloc((size_t)(c.n + 1) * 4);
+    struct viterbi m;
+    for (i32 i = 0; i < L * L; i++) trans[i] = score(&c, 80, i);
+    for (i32 j = 0; j < L; j++) start[j] = score(&c, 81, j), shifted[j] = start[j] * unit;
+    for (i32 i = 0; i < WORDS * Lp; i++) emit[i] = score(&c, 82, i) * unit;
+    viterbi_pack(KERN_REF, L, trans, packed, &m);
+    for (i32 k = 0; k < c.n; k++) first[k + 1] = first[k] + draw(83, k, c.longest + 1); /* some have no word */
+    const i32 all = first[c.n];
+    i32 *word = mem_alloc((size_t)(all + 1) * 4);
+    u8 *want = mem_alloc((size_t)all + 1), *got = mem_alloc((size_t)all + 1);
+    for (i32 i = 0; i < all; i++) word[i] = draw(84, i, WORDS);
+    room_reset();
+    struct gpu_viterbi v = {.trans = up_bytes(packed, 4 * (i64)(L * Lp)), .start = up_bytes(shifted, 4 * (i64)L),
+                            .emit = up_bytes(emit, 4 * (i64)(WORDS * Lp)), .first = up_bytes(first, 4 * (i64)(c.n + 1)),
+                            .word = up_bytes(word, 4 * (i64)(all + 1)), .back = room((i64)(all + 1) * L), .path = room(all + 1),
+                            .n = c.n, .L = L, .Lp = Lp, .shift = m.shift};
+    gpu_viterbi(&v);
+    gpu_get(got, all, v.path, all, all, 1);
+    for (i32 k = 0; k < c.n; k++)
+        if (first[k + 1] > first[k]) path_plainly(&m, start, emit, word + first[k], first[k + 1] - first[k], want + first[k]);
+    assert_memory_equal(got, want, (size_t)all);
+    mem_free(trans), mem_free(packed), mem_free(start), mem_free(shifted), mem_free(emit), mem_free(first);
+    mem_free(word), mem_free(want), mem_free(got);
+}
+
+EACH_CARD(paths_equal_those_of_the_host) {
+    const i32 L[] = {1, 2, 15, 16, 17, 33, 64, 65, 129, 256}, n[] = {0, 1, 17, 40}, longest[] = {1, 7, 60};
+    u32 number = 0;
+    for (size_t i = 0; i < COUNT(L); i++)
+        for (size_t j = 0; j < COUNT(n); j++)
+            for (size_t k = 0; k < COUNT(longest); k++)
+                if (chosen(number++)) some_paths((struct paths_case){L[i], n[j], longest[k], (i + j + k) % 2});
+    if (emulated()) return;
+    some_paths((struct paths_case){12, 3, 5000, true}); /* no length overflows */
+}
+
 TEST(devices_are_closed) { close_cards(); }
 
 T_MAIN(cmocka_unit_test(rows_get_the_label_of_the_nearest_center), cmocka_unit_test(ties_are_left_to_the_host),
        cmocka_unit_test(no_rows_and_values_that_are_no_numbers),
-       cmocka_unit_test(counts_by_bin_equal_the_plain_loop), cmocka_unit_test(devices_are_closed))
+       cmocka_unit_test(counts_by_bin_equal_the_plain_loop),
+       cmocka_unit_test(paths_equal_those_of_the_host), cmocka_unit_test(devices_are_closed))

@@ -126,4 +126,12 @@ struct histogram_args {
     i32 n, chunk, chunks, nclass;
 };
 
+/* Viterbi paths of n sequences (viterbi.cl), in the fixed point of kern/viterbi.h.  trans [L][Lp] packed; start [L] and emit
+ * [..][Lp] scores << shift; first [n + 1], i32: tokens of sequence k are word[first[k]] .. , rows of emit.  back [tokens][L] and
+ * path [tokens], u8; at_back and at_path in bytes.  width: items of a sequence, a power of two, at least L, at most 256. */
+struct viterbi_args {
+    i64 at_trans, at_start, at_emit, at_first, at_word, at_back, at_path;
+    i32 n, L, Lp, shift, width, zero;
+};
+
 #endif

@@ -12,6 +12,7 @@
 #define GROUP(i) ((int)get_group_id(i))
 #define LOCAL(i) ((int)get_local_id(i))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#define BARRIER_ALL barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE) /* what the group wrote to the heap is seen, too */
 #define FMA(a, b, c) fma(a, b, c)
 #define EXP(x) exp(x)
 #define TANH(x) tanh(x)
@@ -31,6 +32,7 @@ typedef ulong u64;
 #define GROUP(i) ((int)((i) == 0 ? blockIdx.x : (i) == 1 ? blockIdx.y : blockIdx.z))
 #define LOCAL(i) ((int)((i) == 0 ? threadIdx.x : (i) == 1 ? threadIdx.y : threadIdx.z))
 #define BARRIER __syncthreads()
+#define BARRIER_ALL __syncthreads()
 #define FMA(a, b, c) fmaf(a, b, c)
 #define EXP(x) expf(x)
 #define TANH(x) tanhf(x)
