@@ -18,7 +18,7 @@ static stretto_err decode(struct cli *c, stretto_model *m) {
 
 /* Flags for the machine override the options that the model was trained with. */
 stretto_err cmd_decode(struct cli *c) {
-    static const enum opt_id own[] = {OPT_threads, OPT_kernel, OPT_memory, OPT_slices};
+    static const enum opt_id own[] = {OPT_threads, OPT_kernel, OPT_memory, OPT_device, OPT_slices};
     stretto_model *m = NULL;
     stretto_err e = stretto_model_load(c->args.arg[0], &m);
     for (size_t i = 0; e >= 0 && i < COUNT(own); i++)

@@ -331,4 +331,4 @@ static const enum opt_id takes[] = {OPT_trees, OPT_depth, OPT_min_leaf, OPT_mtry
 
 const struct learner learner_forest = {.name = "forest", .help = "random forest: classes or numbers from a table",
                                        .data = &data_table, .ops = &ops, .spec_bytes = sizeof(struct forest_spec),
-                                       .takes = takes, .offloads = true, .resolve = resolve, .fit = fit};
+                                       .takes = takes, .offloads = OFFLOADS_FIT, .resolve = resolve, .fit = fit};

@@ -41,6 +41,8 @@ static void free_model(struct model *m) {
 /* ------------------------------------------------------------------ data ---------------------------------------------------- */
 
 static err check(const struct options *o) {
+    if (!learner_on_cores(o))
+        return FAIL_AT(E106, "--device", "no --device", "--task hmm trains on the cores; predict and eval take --device");
     if (o->states > 0 && o->target && *o->target && strcmp(o->target, "0") != 0)
         return FAIL_AT(E106, "--states", "--target COLUMN to count tags   or   --states N for hidden states",
                        "--states is for files without tags, --target names the column of the tags");
@@ -95,7 +97,7 @@ static const struct model_ops ops = {
 
 static const enum opt_id takes[] = {OPT_states,   OPT_smoothing, OPT_iterations, OPT_tolerance,
                                     OPT_restarts, OPT_seed,      OPT_time_limit, OPT_checkpoint_every,
-                                    OPT_COUNT};
+                                    OPT_device,   OPT_COUNT};
 
 extern const struct learner learner_hmm;
 const struct learner learner_hmm = {
@@ -104,6 +106,7 @@ const struct learner learner_hmm = {
     .data = &data_tokens,
     .ops = &ops,
     .takes = takes,
+    .offloads = OFFLOADS_PREDICT,
     .check = check,
     .resolve = resolve,
     .fit = hmm_fit,

@@ -196,9 +196,8 @@ struct learner {
     /* The options that the learner uses, beside those of its data kind, the output, --threads, --ranks, --memory and --kernel;
      * OPT_COUNT ends the list.  Others, where they are given, are refused.  NULL = all but those of the group task. */
     const enum opt_id *takes;
-    /* Training deals the rows of its kernel to the devices of --device (offload.h), which `takes` names.  Predictions run on the
-     * cores. */
-    bool offloads;
+    /* What deals the rows of a kernel to the devices of --device (offload.h), which `takes` names; the rest runs on the cores. */
+    enum learner_offloads { OFFLOADS_NOTHING, OFFLOADS_FIT, OFFLOADS_PREDICT } offloads;
     /* Each function but fit may be NULL. */
     err (*check)(const struct options *o);   /* E1xx, E4xx: combinations of options that are invalid for any data */
     err (*resolve)(struct learn_job *job);   /* sets every `auto`, split, spec; notes go to job->use.events.  NULL = split_rows */

@@ -76,7 +76,7 @@ err learner_check(const struct options *o) {
 }
 
 err learner_check_devices(const struct learner *l, const struct options *o) {
-    if (learner_on_cores(o) || (is_taken(l, OPT_device) && !l->offloads)) return 0;
+    if (learner_on_cores(o) || (is_taken(l, OPT_device) && l->offloads != OFFLOADS_FIT)) return 0;
     return FAIL_AT(E106, "--device", "no --device", "predictions of --task %s run on the cores", l->name);
 }
 

@@ -188,5 +188,68 @@ class Forest(Offload):
         self.assertIn("error[E106] --device: predictions of --task forest run on the cores", r.err)
 
 
+class Hmm(Offload):
+    """Predictions, not trainings, run on devices: paths are the same byte by byte."""
+    def sentences(self, name, n, longest, seed, tags=5):
+        """Lengths are very uneven; one sentence is much longer than all others."""
+        draw, lines = random.Random(seed), []
+        for k in range(n):
+            tag = 0
+            for _ in range(1500 if k == n // 2 else draw.randint(1, longest if draw.random() < 0.1 else 9)):
+                tag = (tag + draw.choice((0, 1, 1, 2))) % tags
+                lines.append("w%d t%d" % (tag * 3 + draw.randrange(6), tag))
+            lines.append("")
+        return self.write(name, "\n".join(lines) + "\n")
+
+    def model(self, seed, tags=5):
+        data = self.sentences("train.txt", 300, 40, "a %s" % seed, tags)
+        self.stretto("train", data, "--task", "hmm", "-o", "m.model", "--quiet")
+        return self.sentences("new.txt", 700, 120, "b %s" % seed, tags)
+
+    def test_paths_equal_those_of_the_cores(self):
+        for tags in (2, 5, 40):
+            data = self.model(t_devices.SEED, tags)
+            self.stretto("predict", "m.model", data, "-o", "cpu.csv")
+            scores = self.scores("eval", "m.model", data)
+            for device in self.sets():
+                self.stretto("predict", "m.model", data, "-o", "dev.csv", "--device", device)
+                self.assertEqual(self.read("cpu.csv"), self.read("dev.csv"), device)
+            self.assertEqual(scores, self.scores("eval", "m.model", data, "--device", "cpu,opencl:0"))
+
+    def test_hidden_states_and_empty_files(self):
+        data = self.write("plain.txt", "a\nb\nb\na\n\nb\na\n\na\n" * 30)
+        self.stretto("train", data, "--task", "hmm", "--states", "3", "-o", "m.model", "--quiet")
+        for name, text in (("one.txt", "a\n"), ("new.txt", "a\nb\n\nb\nc\n")):
+            self.write(name, text)
+            self.stretto("predict", "m.model", name, "-o", "cpu.csv")
+            self.stretto("predict", "m.model", name, "-o", "dev.csv", "--device", "opencl:0")
+            self.assertEqual(self.read("cpu.csv"), self.read("dev.csv"))
+
+    def test_failures(self):
+        if not os.path.exists(t_devices.FAULTY):
+            self.skipTest("%s was not built (no OpenCL headers)" % t_devices.FAULTY)
+        data = self.model(t_devices.SEED)
+        self.stretto("predict", "m.model", data, "-o", "cpu.csv")
+        went_on = 0
+        for device, which in (("opencl:0", ""), ("cpu,opencl:0", ""), *([("opencl:0,opencl:1", ",device=1")] if self.devices > 1 else [])):
+            for fault in ("launch:1", "work:1", "memory:1", "memory-late:%d" % self.random.randint(1, 9), "any:%d" % self.random.randint(1, 300)):
+                self.more = {"STRETTO_OPENCL": t_devices.FAULTY, "FAULTY_OPENCL": fault + which}
+                r = self.stretto("predict", "m.model", data, "-o", "dev.csv", "--device", device, status=None)
+                self.more = {}
+                if r.status == 0:
+                    self.assertEqual(self.read("cpu.csv"), self.read("dev.csv"), fault)
+                    went_on += 1
+                else:
+                    self.assertRegex(r.err, r"(?m)^error\[E83[01]\] \S", fault)
+                    self.assertTrue(fault.startswith("any"), "%s: %s" % (fault, r.err))
+        self.assertGreaterEqual(went_on, 4)
+
+    def test_refused(self):
+        data = self.model(1)
+        for args in (["train", data, "--task", "hmm", "-o", "x.model"], ["decode", "m.model", data, "-o", "x.txt"]):
+            r = self.stretto(*args, "--device", "opencl:0", status=2)
+            self.assertRegex(r.err, r"(?m)^error\[E106\] --device: .*predict and eval take --device$")
+
+
 if __name__ == "__main__":
     e2e.main()

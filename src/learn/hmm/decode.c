@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "learn/hmm/symbols.h"
+#include "learn/offload.h"
 #include "learn/viterbi_slices.h"
 
 enum { TEXT_BYTES = 1 << 20, LABEL_BYTES = 256 };
@@ -111,6 +112,8 @@ err hmm_decode_file(const struct model *m, const struct options *o, const char *
     const struct hmm *h = hmm_of(m);
     struct hmm_symbols s;
     u8 *labels = NULL;
+    if (offload_wanted(use))
+        return FAIL_AT(E106, "--device", "no --device", "decode runs one sequence on the cores; predict and eval take --device");
     TRY(hmm_symbols_read(h, path, use, &s));
     err e = mem_new((void **)&labels, s.n, sizeof *labels);
     if (e >= 0) e = decode(h, &s, (i32)o->slices, use, labels);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "learn/hmm/hmm.h"
+#include "learn/hmm/devices.h"
 #include "learn/map_run.h"
 
 
@@ -67,6 +67,8 @@ struct decoding {
     const struct hmm *h;
     const struct hmm_rows *rows;
     const i32 *order; /* [rows->n] longest first: streams then end together */
+    i32 from, to;     /* those of `order` that the workers decode */
+    struct pool *pool;
     u8 *path;
     f64 *logp;
     u8 **back;        /* [workers] VITERBI_STREAMS arrays of the longest sequence */
@@ -106,7 +108,7 @@ static void finish(const struct decoding *d, struct seat *const *s, i32 n) {
 static void sit_down(const struct decoding *d, i32 *next, struct seat *s) {
     const struct hmm_fixed *f = &d->h->fixed;
     s->row = -1;
-    while (*next < d->rows->n && s->row < 0) {
+    while (*next < d->to && s->row < 0) {
         const i32 row = d->order[*next];
         *next += d->workers;
         s->at = d->rows->first[row];
@@ -139,7 +141,7 @@ static void advance(const struct decoding *d, struct seat *seat, i32 n) {
 static void decode(void *self, i32 worker) {
     const struct decoding *d = self;
     struct seat seat[VITERBI_STREAMS];
-    i32 next = worker, n = 0;
+    i32 next = d->from + worker, n = 0;
     for (; n < VITERBI_STREAMS; n++) {
         seat[n].back = d->back[worker] + n * d->longest * d->h->fixed.kern.Lb;
         sit_down(d, &next, &seat[n]);
@@ -180,17 +182,37 @@ static err sort_rows(const struct hmm_rows *r, i32 *order) {
     return 0;
 }
 
+static void decode_some(void *self, i32 from, i32 to) {
+    struct decoding *d = self;
+    d->from = from;
+    d->to = to;
+    pool_run(d->pool, decode, d);
+}
+
+static err share(struct decoding *d, const struct resources *use) {
+    const struct shared_paths q = {.h = d->h, .rows = d->rows, .order = d->order, .path = d->path, .self = d,
+                                   .on_host = decode_some};
+    TRY(shared_paths_run(&q, use));
+    for (i32 i = 0; d->logp && i < d->rows->n; i++) {
+        const i64 at = d->rows->first[i], n = d->rows->first[i + 1] - at;
+        if (n > 0) d->logp[i] = path_log(d->h, d->rows->word + at, d->path + at, n);
+    }
+    return 0;
+}
+
 static err decode_all(struct decoding *d, i32 *order, const struct resources *use) {
     TRY(sort_rows(d->rows, order));
     d->order = order;
     d->longest = d->rows->n > 0 ? d->rows->first[order[0] + 1] - d->rows->first[order[0]] : 0;
     for (i32 w = 0; w < d->workers; w++) NEW(d->back[w], VITERBI_STREAMS * d->longest * d->h->fixed.kern.Lb + 1);
-    pool_run(use->pool, decode, d);
+    if (offload_wanted(use)) return share(d, use);
+    decode_some(d, 0, d->rows->n);
     return 0;
 }
 
 err hmm_decode(const struct hmm *h, const struct hmm_rows *r, const struct resources *use, u8 *path, f64 *logp) {
-    struct decoding d = {.h = h, .rows = r, .path = path, .logp = logp, .workers = pool_size(use->pool)};
+    struct decoding d = {.h = h, .rows = r, .path = path, .logp = logp, .pool = use->pool,
+                         .workers = pool_size(use->pool)};
     i32 *order = NULL;
     NEW(d.back, d.workers);
     err e = mem_new((void **)&order, r->n + 1, sizeof *order);
