@@ -41,11 +41,3 @@ void gpu_viterbi(const struct gpu_viterbi *v) {
                                    .width = width};
     launch(GPU_viterbi, (i64)v->n * width, &a, sizeof a);
 }
-
-void gpu_gather(const struct gpu_gather *g) {
-    const struct gather_args a = {.at_row = gpu_offset(g->row) / (i64)sizeof *g->row, .at_from = at(g->from),
-                                  .at_weight = g->weight ? gpu_offset(g->weight) / (i64)sizeof *g->weight : 0, .at_y = at(g->y),
-                                  .at_out = gpu_offset(g->out) / (i64)sizeof *g->out, .lo = g->lo, .hi = g->hi,
-                                  .weighted = g->weight != NULL};
-    launch(GPU_gather, g->hi - g->lo, &a, sizeof a);
-}

@@ -40,15 +40,4 @@ struct gpu_viterbi {
 };
 void gpu_viterbi(const struct gpu_viterbi *v);
 
-/* Graphs: out[r] of rows [lo, hi), a sum over their edges; see text/args.h.  weight NULL = 1. */
-struct gpu_gather {
-    const i64 *row;
-    const u32 *from;
-    const f64 *weight;
-    const f32 *y;
-    f64 *out;
-    i64 lo, hi;
-};
-void gpu_gather(const struct gpu_gather *g);
-
 #endif

@@ -282,55 +282,9 @@ EACH_CARD(paths_equal_those_of_the_host) {
     some_paths((struct paths_case){12, 3, 5000, true}); /* no length overflows */
 }
 
-/* ------------------------------------------------------------------ gather-multiply ----------------------------------------- */
-
-/* The order of learn/graph/gather.c. */
-static f64 sum_of_row(const u32 *from, const f64 *weight, i64 n, const f32 *y) {
-    f64 s[4] = {0};
-    i64 i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (i32 k = 0; k < 4; k++) s[k] += (weight ? weight[i + k] : 1) * (f64)y[from[i + k]];
-    for (; i < n; i++) s[0] += (weight ? weight[i] : 1) * (f64)y[from[i]];
-    return (s[0] + s[1]) + (s[2] + s[3]);
-}
-
-static void one_gather(i32 n, i32 most, bool weighted, i64 lo, i64 hi) {
-    i64 *row = mem_alloc((size_t)(n + 1) * 8);
-    f64 *got = mem_alloc((size_t)n * 8);
-    f32 *y = noise(n, 91);
-    for (i32 r = 0; r < n; r++) row[r + 1] = row[r] + (r % 50 == 7 ? 10 * most : draw(90, r, most + 1)); /* uneven rows */
-    const i64 m = row[n];
-    u32 *from = mem_alloc((size_t)(m + 1) * 4);
-    f64 *weight = mem_alloc((size_t)(m + 1) * 8);
-    for (i64 e = 0; e < m; e++) from[e] = (u32)draw(92, e, n), weight[e] = 1 / (1.0 + draw(93, e, 1000));
-    for (i32 r = 0; r < n; r++) got[r] = -7;
-    room_reset();
-    struct gpu_gather g = {.row = up_bytes(row, 8 * ((i64)n + 1)), .from = up_bytes(from, 4 * (m + 1)),
-                           .weight = weighted ? up_bytes(weight, 8 * (m + 1)) : NULL, .y = up(y, n),
-                           .out = up_bytes(got, 8 * (i64)n), .lo = lo, .hi = hi};
-    gpu_gather(&g);
-    gpu_get(got, 8 * (i64)n, g.out, 8 * (i64)n, 8 * (i64)n, 1);
-    for (i32 r = 0; r < n; r++) {
-        const i64 e = row[r];
-        const f64 want = r < lo || r >= hi ? -7 : sum_of_row(from + e, weighted ? weight + e : NULL, row[r + 1] - e, y);
-        assert_memory_equal(&got[r], &want, sizeof want);
-    }
-    mem_free(row), mem_free(got), mem_free(y), mem_free(from), mem_free(weight);
-}
-
-EACH_CARD(sums_over_edges_have_the_bits_of_the_host) {
-    const i32 n[] = {1, 255, 256, 257, 1500}, most[] = {0, 1, 3, 4, 5, 30};
-    u32 number = 0;
-    for (size_t i = 0; i < COUNT(n); i++)
-        for (size_t j = 0; j < COUNT(most); j++)
-            if (chosen(number++)) one_gather(n[i], most[j], (i + j) % 2, 0, n[i]);
-    one_gather(700, 9, true, 300, 300), one_gather(700, 9, true, 13, 690);
-}
-
 TEST(devices_are_closed) { close_cards(); }
 
 T_MAIN(cmocka_unit_test(rows_get_the_label_of_the_nearest_center), cmocka_unit_test(ties_are_left_to_the_host),
        cmocka_unit_test(no_rows_and_values_that_are_no_numbers),
        cmocka_unit_test(counts_by_bin_equal_the_plain_loop),
-       cmocka_unit_test(paths_equal_those_of_the_host),
-       cmocka_unit_test(sums_over_edges_have_the_bits_of_the_host), cmocka_unit_test(devices_are_closed))
+       cmocka_unit_test(paths_equal_those_of_the_host), cmocka_unit_test(devices_are_closed))

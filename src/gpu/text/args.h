@@ -134,11 +134,4 @@ struct viterbi_args {
     i32 n, L, Lp, shift, width, zero;
 };
 
-/* out[r] = sum over the edges e of rows [lo, hi), row[r] <= e < row[r + 1], of weight[e] * y[from[e]] (gather.cl): y f32, the
- * others f64, i64 and u32.  at_row, at_weight and at_out count 8 bytes.  weighted 0: weights are 1. */
-struct gather_args {
-    i64 at_row, at_from, at_weight, at_y, at_out, lo, hi;
-    i32 weighted, zero;
-};
-
 #endif

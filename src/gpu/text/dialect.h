@@ -19,7 +19,6 @@
 #define ABS(x) fabs(x)
 #define SQRT(x) sqrt(x)
 #define MULHI(a, b) mul_hi(a, b)
-#define PRODUCT64(a, b) ((a) * (b)) /* rounded by itself, where FP_CONTRACT is OFF */
 #define ATOMIC_ADD(shared, v) atomic_add(shared, v) /* u32 of the group, in any order */
 #define INLINE static inline
 typedef long i64;
@@ -40,7 +39,6 @@ typedef ulong u64;
 #define ABS(x) fabsf(x)
 #define SQRT(x) sqrtf(x)
 #define MULHI(a, b) __umulhi(a, b)
-#define PRODUCT64(a, b) __dmul_rn(a, b)
 #define ATOMIC_ADD(shared, v) atomicAdd(shared, v)
 #define INLINE static __device__ inline
 typedef long long i64;
