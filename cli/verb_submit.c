@@ -47,16 +47,20 @@ static stretto_err parse_inner(const struct args *outer, const struct launcher *
 }
 
 /* The model and run that `train` would write, or that `resume` continues. */
-static void name_files(struct inner *in) {
+static stretto_err name_files(struct inner *in) {
     const struct cli *c = &in->c;
     const char *data = c->args.arg[0];
     if (c->args.verb != VERB_resume) {
         cli_train_files(&c->args, &c->o, in->model, in->run);
-        return;
+        return 0;
     }
+    char *run;
+    TRY(stretto_run_fetch(data, &run));
     const size_t n = strlen(data), tail = n > 4 && strcmp(data + n - 4, ".run") == 0 ? 4 : 0;
-    snprintf(in->run, sizeof in->run, "%s", data);
+    snprintf(in->run, sizeof in->run, "%s", run);
+    stretto_text_free(run);
     snprintf(in->model, sizeof in->model, "%.*s", (int)(n - tail), data);
+    return 0;
 }
 
 static stretto_err add_option(struct inner *in, enum opt_id id) {
@@ -122,7 +126,8 @@ static stretto_err check_run(const char *run) {
 static stretto_err check_resume(const char *run) {
     char *data = NULL, *model = NULL;
     stretto_err e = stretto_run_paths(run, &data, &model);
-    if (e >= 0 && access(data, R_OK) != 0) e = FAIL(E701, "the data file of the run cannot be read: %s", data);
+    const bool readable = e >= 0 && (file_is_remote(data) ? file_exists(data) : access(data, R_OK) == 0);
+    if (e >= 0 && !readable) e = FAIL(E701, "the data file of the run cannot be read: %s", data);
     stretto_text_free(data);
     stretto_text_free(model);
     return e;
@@ -172,7 +177,7 @@ static stretto_err fill(struct cli *c, const struct launcher *l, struct inner *i
     const ssize_t n = readlink("/proc/self/exe", in->program, sizeof in->program - 1);
     const struct options *o = &c->o, *inner = &in->c.o;
     if (n <= 0) return FAIL(E701, "the path of this program cannot be found");
-    name_files(in);
+    TRY(name_files(in));
     TRY(make_again(in));
     TRY(find_heal(in));
     find_environment(in);
