@@ -11,7 +11,7 @@
 #include "base/hdfs.h"
 #include "ckpt/checkpoint.h"
 
-enum { PATH_BYTES = 4096, KEEP = 2 };
+enum { PATH_BYTES = 4096, NAME_BYTES = 256, KEEP = 2 };
 
 struct mirror {
     char *from, *to;       /* run folder here and in HDFS */
@@ -54,23 +54,50 @@ static err send_files(const struct mirror *m, bool ended) {
     return 0;
 }
 
-static err send_member(void *self, const char *name) {
-    const char *const *folder = self; /* from, to */
-    char from[PATH_BYTES], to[PATH_BYTES];
-    TRY(path_in(folder[0], name, from));
-    TRY(path_in(folder[1], name, to));
-    return send(from, to);
+/* The files of a checkpoint, mapped: training may remove it while it is sent. */
+struct members {
+    const char *folder;
+    struct member {
+        char name[NAME_BYTES];
+        struct file_map map;
+    } *p;
+    i64 n, cap;
+};
+
+static err hold(void *self, const char *name) {
+    struct members *h = self;
+    char path[PATH_BYTES];
+    TRY(path_in(h->folder, name, path));
+    GROW(h->p, h->n + 1, h->cap);
+    struct member *m = &h->p[h->n];
+    snprintf(m->name, sizeof m->name, "%s", name);
+    TRY(file_map(path, &m->map));
+    h->n++;
+    return 0;
 }
 
-static err send_checkpoint(const struct mirror *m, const char *path, i64 number) {
+static void release(struct members *h) {
+    for (i64 i = 0; i < h->n; i++) file_unmap(&h->p[i].map);
+    mem_free(h->p);
+}
+
+static err send_members(const struct members *h, const char *to) {
+    char path[PATH_BYTES];
+    for (i64 i = 0; i < h->n; i++) {
+        TRY(path_in(to, h->p[i].name, path));
+        TRY(hdfs_put(path, h->p[i].map.p, h->p[i].map.size));
+    }
+    return 0;
+}
+
+static err send_checkpoint(const struct mirror *m, const struct members *h, i64 number) {
     char dir[PATH_BYTES], part[PATH_BYTES], whole[PATH_BYTES];
-    const char *folder[] = {path, part};
     TRY(path_in(m->to, "checkpoints", dir));
     TRY(ckpt_path(dir, number, CKPT_PART, part));
     TRY(ckpt_path(dir, number, CKPT_WHOLE, whole));
     TRY(hdfs_remove(part));
     TRY(hdfs_make_dir(part));
-    TRY(ckpt_files(path, send_member, folder));
+    TRY(send_members(h, part));
     TRY(hdfs_remove(whole));
     return hdfs_rename(part, whole);
 }
@@ -117,23 +144,39 @@ static err remove_checkpoints(const struct mirror *m) {
     return hdfs_remove(dir);
 }
 
-/* Copies the newest checkpoint. One that training has replaced meanwhile is gone: then the next one is copied. */
-static err copy_newest(struct mirror *m) {
-    enum { TRIES = 3 };
+/* Holds the newest checkpoint. One that training removes at this moment has a successor. */
+static err hold_newest(const struct mirror *m, struct members *h, i64 *number) {
+    enum { TRIES = 10 };
     char dir[PATH_BYTES], path[PATH_BYTES];
-    i64 number;
+    err e = 0;
     TRY(path_in(m->from, "checkpoints", dir));
     for (i32 k = 0; k < TRIES; k++) {
-        if (ckpt_find(dir, 0, path, &number) < 0 || number == m->number) {
+        *h = (struct members){.folder = path};
+        *number = -1;
+        if (ckpt_find(dir, 0, path, number) < 0 || *number == m->number) {
             err_clear();
             return 0;
         }
-        const err e = send_checkpoint(m, path, number);
-        if (e >= 0) m->number = number;
-        if (e >= 0) return trim(m);
-        if (file_exists(path)) return e;
+        e = ckpt_files(path, hold, h);
+        h->folder = NULL;
+        if (e >= 0) return 0;
+        release(h);
+        *h = (struct members){0};
     }
-    return -err_last()->code;
+    return e;
+}
+
+static err copy_newest(struct mirror *m) {
+    struct members h = {0};
+    i64 number;
+    TRY(hold_newest(m, &h, &number));
+    err e = h.n > 0 ? send_checkpoint(m, &h, number) : 0;
+    if (h.n > 0 && e >= 0) {
+        m->number = number;
+        e = trim(m);
+    }
+    release(&h);
+    return e;
 }
 
 static err copy(struct mirror *m, bool ended) {

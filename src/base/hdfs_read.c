@@ -1,6 +1,6 @@
 /* hdfs_read.c - reads a file of HDFS in blocks, ahead of its readers.
  *
- *     reader    ...|###|###|   block 6 is here     wants 7, 8, 9, 10, 11      (a place for each, the least recently used)
+ *     reader    ...|###|###|   block 6 is here     wants 7, 8, 9, 10          (a place for each, the least recently used)
  *     threads                  OPEN 7 | OPEN 8 | OPEN 9 | OPEN 10             each block one request to a data node
  *
  * After each block the status of the file is compared with that at the opening, so that all blocks are of one file (E213). */
@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-enum { BLOCK = 4 << 20, PLACES = 12, THREADS = 4, AHEAD = 6, SMALL = 4096, SMALL_READS = 8 };
+enum { BLOCK = 8 << 20, PLACES = 8, THREADS = 4, AHEAD = 4, SMALL = 4096, SMALL_READS = 8 };
 
 enum state { PLACE_FREE, PLACE_WANTED, PLACE_COMING, PLACE_HERE, PLACE_FAILED };
 

@@ -173,9 +173,9 @@ class Standin:
     def get(self, path):
         return self.files[path].data
 
-    def names(self):
+    def names(self, folder=""):
         with self.lock:
-            return sorted(p for p, f in self.files.items() if f.data is not None)
+            return sorted(p for p, f in self.files.items() if f.data is not None and p.startswith(folder + "/"))
 
     def make(self, folder):
         parts = folder.strip("/").split("/")
