@@ -150,7 +150,7 @@ static err positional(struct parser *p, const char *arg) {
 static err one(struct parser *p) {
     const char *arg = p->argv[p->at];
     if (p->only_args || arg[0] != '-' || !arg[1]) return positional(p, arg);
-    if (strcmp(arg, "--") == 0 && p->out->verb == VERB_submit) {
+    if (strcmp(arg, "--") == 0 && (p->out->verb == VERB_submit || p->out->verb == VERB_join)) {
         p->out->rest = p->argv + p->at + 1;
         p->out->nrest = p->argc - p->at - 1;
         p->at = p->argc;
@@ -196,7 +196,7 @@ err args_parse(i32 argc, char *const *argv, struct options *o, struct args *out)
     const struct verb_info *v = verb_info((enum verb)out->verb);
     const bool alone = argc == 2;
     for (; p.at < argc; p.at++) TRY(one(&p));
-    out->missing = alone && !out->help && (v->least > 0 || out->verb == VERB_submit);
+    out->missing = alone && !out->help && (v->least > 0 || out->verb == VERB_submit || out->verb == VERB_join);
     out->help |= out->missing || (alone && (out->verb == VERB_info || out->verb == VERB_plan));
     return out->help || out->narg >= v->least ? 0 : args_missing(out);
 }

@@ -34,6 +34,7 @@ TEST_PACKAGES="g++ clang libcmocka-dev python3 python3-numpy chromium"
 # Where these cannot be had, the tests that want them say so and are skipped.
 DEVICE_PACKAGES="pocl-opencl-icd ocl-icd-libopencl1 opencl-headers oclgrind"
 CLUSTER_PACKAGES="openmpi-bin libopenmpi-dev mpich libmpich-dev slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge procps"
+HADOOP_PACKAGES="openjdk-17-jre-headless maven libcurl4 mpich libmpich-dev procps"
 # The sanitizers' runtime of the clang that is, or will be, installed.
 clang_runtime() {
     v=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\).*/\1/p' | head -1)

@@ -1,6 +1,7 @@
 /* api_gpuload.c - one call of gpuload: sample the load, smooth it, store it, and update the weight in Slurm where the load moved.
  *
  *     state --> sample (NVML, or the next time of a record) --> smoothed --> weight --> scontrol update --> state
+ *                                                                       `--> --yarn: a line for the NodeManager
  *
  * Slurm calls this every few seconds on each node.  --dry-run on a record plays the whole record, and changes nothing. */
 #include <math.h>
@@ -155,12 +156,22 @@ static err update_slurm(struct call *c, i32 weight) {
     return c->o->dry_run ? 0 : save(c);
 }
 
+/* The script provider of a NodeManager reads nothing but attributes.  The same dead band as for weights: an attribute that
+ * changes back and forth would move jobs. */
+static err print_attribute(struct call *c, i32 weight) {
+    if (c->why != GPULOAD_STAYS) gpuload_sent(&c->state, weight);
+    str_addf(&c->text, "NODE_ATTRIBUTE:gpuload,STRING,%s\n", gpuload_class(c->state.sent_level));
+    TRY(str_ok(&c->text));
+    return c->o->dry_run ? 0 : save(c);
+}
+
 static err step(struct call *c, bool gpus) {
     TRY(take(c));
     c->before = c->state;
     gpuload_smooth(&c->state, &c->rule, &c->sample, c->recorded ? c->record.source : GPULOAD_NVML, &c->note);
     c->why = gpuload_decide(&c->state, &c->rule);
     const i32 weight = c->why == GPULOAD_STAYS ? c->state.weight : gpuload_weight(&c->rule, gpuload_level(&c->state));
+    if (c->o->yarn) return print_attribute(c, weight);
     TRY(update_slurm(c, weight));
     if (*str_text(&c->note) && !c->o->quiet) line(c, "note: %s", str_text(&c->note));
     if (gpus) print_gpus(c);
@@ -247,6 +258,9 @@ stretto_err stretto_gpuload(stretto_config *config, int json, char **out) {
         return FAIL_AT(E106, "--shares", "stretto gpuload --shares   after a call without it",
                        "it prints what earlier calls smoothed, and does not go with %s",
                        o->recorded ? "--recorded" : "--dry-run");
+    if (o->yarn && (o->shares || json))
+        return FAIL_AT(E106, "--yarn", "stretto gpuload --yarn", "it prints what a NodeManager reads, and does not go with %s",
+                       o->shares ? "--shares" : "--json");
     if (o->shares) return shares_of_all(o, json != 0, out);
     NEW(c, 1);
     c->o = o;

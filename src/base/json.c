@@ -24,6 +24,12 @@ err js_parse(const char *text, size_t n, const char *name, struct js **to) {
     return *to ? 0 : not_json(name, &why);
 }
 
+err js_parse_foreign(const char *text, size_t n, const char *name, struct js **to) {
+    json_error_t why;
+    *to = out(json_loadb(text, n, JSON_DECODE_ANY, &why));
+    return *to ? 0 : not_json(name, &why);
+}
+
 void js_free(struct js *v) { json_decref(in(v)); }
 
 enum js_kind js_kind(const struct js *v) {

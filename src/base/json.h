@@ -19,6 +19,8 @@ struct js; /* an object, array, text, number, true, false or null */
 enum js_kind { JS_NONE, JS_OBJECT, JS_ARRAY, JS_TEXT, JS_INT, JS_REAL, JS_BOOL, JS_NULL };
 
 err js_parse(const char *text, size_t n, const char *name, struct js **out); /* name: for error messages */
+/* The same for JSON of other programs: of members with the same name the last one counts (YARN repeats "entry"). */
+err js_parse_foreign(const char *text, size_t n, const char *name, struct js **out);
 err js_load(const char *path, struct js **out);
 void js_free(struct js *v); /* NULL is allowed */
 

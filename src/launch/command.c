@@ -41,6 +41,8 @@ static void put(struct words *w, const char *word) {
 static err put_launcher(struct words *w, const struct launch_job *job) {
     const char *program = NULL;
     char number[16];
+    for (i32 i = 0; i < job->front.n; i++) put(w, job->front.word[i]);
+    if (job->front.n > 0) return 0;
     for (size_t i = 0; i < COUNT(flavours); i++) {
         const struct flavour *f = &flavours[i];
         if (strcmp(f->name, job->mpi) != 0) continue;
@@ -60,7 +62,7 @@ err launch_command(const struct launch_job *job, bool again, char ***argv) {
     const struct launch_words *own = again ? &job->again : &job->first;
     struct words w = {0};
     char ranks[32];
-    NEW(w.word, own->n + EXTRA);
+    NEW(w.word, own->n + job->front.n + EXTRA);
     err e = put_launcher(&w, job);
     const bool threads = w.n == 0;
     put(&w, job->program);

@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define LEAST_SHARE 0.05 /* minimum share, so that every rank gets rows */
+#define LIGHT 0.2        /* a node is idle below */
+#define BUSY 0.6         /* .. and busy from here on */
 #define ROUNDING 1e-9    /* a change of 4.9999999 points counts as 5 */
 
 f64 gpuload_occupancy(const struct gpu_load *g) { return dmin(1, dmax(0, dmax(g->busy, g->memory))); }
@@ -23,6 +25,8 @@ f64 gpuload_level(const struct gpuload_state *s) {
 }
 
 i32 gpuload_weight(const struct gpuload_rule *r, f64 level) { return r->weight + (i32)(r->span * level + 0.5); }
+
+const char *gpuload_class(f64 level) { return level < LIGHT ? "idle" : level < BUSY ? "light" : "busy"; }
 
 f64 gpuload_share(f64 level) { return dmax(LEAST_SHARE, 1 - level); }
 

@@ -43,6 +43,8 @@ struct gpuload_state {
 f64 gpuload_occupancy(const struct gpu_load *g); /* the larger of the two: kernel time, memory in use */
 f64 gpuload_level(const struct gpuload_state *s); /* mean occupancy of the node's GPUs */
 i32 gpuload_weight(const struct gpuload_rule *r, f64 level);
+/* "idle" below 0.2, "light" below 0.6, else "busy": YARN compares attributes for equality only. */
+const char *gpuload_class(f64 level);
 /* Share of the work for a rank on this GPU or node: the free fraction, at least 0.05. */
 f64 gpuload_share(f64 level);
 /* Adds a sample to the state. If it does not continue the state (other GPUs, another source, an earlier time), the state

@@ -53,10 +53,13 @@ err launch_prepare(const struct launcher *l, struct launch_job *job) {
     for (i32 r = 0; r < REQUEST_COUNT; r++)
         if ((job->given & ~l->takes) >> r & 1) return refuse(l, (enum launch_request)r);
     if (l->takes >> REQUEST_NODES & 1) job->ranks = job->nodes * job->ranks_per_node;
-    if (strcmp(job->mpi, "auto") == 0) job->mpi = l->remote && job->ranks > 1 ? job->plugin : "none";
+    if (l->mpi && strcmp(job->mpi, "auto") != 0 && strcmp(job->mpi, l->mpi) != 0)
+        return FAIL_AT(E106, "--mpi", "leave out --mpi", "--on %s starts ranks by %s, not by %s", l->name, l->mpi, job->mpi);
+    if (l->mpi) job->mpi = job->plugin;
+    else if (strcmp(job->mpi, "auto") == 0) job->mpi = l->remote && job->ranks > 1 ? job->plugin : "none";
     if (job->mpi) return 0;
     return FAIL_AT(E803, "--mpi", "install Open MPI or MPICH and build again, or one rank",
-                   "this build has no plug-in for MPI, and %d ranks are asked for", job->ranks);
+                   "this build has no plug-in for %s, and %d ranks are asked for", l->mpi ? l->mpi : "MPI", job->ranks);
 }
 
 /* ------------------------------------------------------------------ time limits --------------------------------------------- */

@@ -38,6 +38,7 @@ struct launch_job {
     struct launch_words first;  /* the command as given: train .. or resume .. */
     struct launch_words again;  /* the same once there is a checkpoint: resume RUN .. */
     struct launch_words env;    /* environment variables STRETTO_* that the ranks need */
+    struct launch_words front;  /* words that start the ranks, in place of the launcher of an MPI on this host; usually none */
     bool heals;                 /* ranks survive the death of another one (--heal, or the config file) */
     /* the request */
     u32 given;                  /* 1 << enum launch_request: options set by the user */
@@ -46,6 +47,10 @@ struct launch_job {
     i32 threads;                /* per rank; 0 = as the host or queue assigns */
     i64 memory, seconds;        /* bytes per node; time limit; 0 = as the queue assigns */
     const char *queue;          /* queue or partition; NULL = the default one */
+    i64 rank_bytes, data_bytes; /* what a rank holds by the plan; size of the data file; 0 = not known */
+    const char *yarn;           /* addresses of ResourceManagers; "" = from the environment */
+    const char *occupancy;      /* auto, off, idle, light: GPU load of the nodes */
+    f64 patience;               /* seconds in which all containers must have come */
     i32 max_restarts;
     const char *mpi;            /* "none" (ranks are threads of one process), "openmpi", "mpich"; "auto" until prepared */
     const char *plugin;         /* MPI library of this build: "openmpi", "mpich"; NULL = none */
@@ -59,6 +64,7 @@ struct launch_job {
 enum { LAUNCH_ID = 64, LAUNCH_PATH = 4352, LAUNCH_END = 4608 };
 struct launch_ticket {
     char id[LAUNCH_ID];    /* job number or name from the scheduler; "" = none */
+    char session[LAUNCH_ID]; /* name of this submission; "" = none */
     char log[LAUNCH_PATH]; /* file with the job's output; "" = none */
     bool here;             /* this process runs the job itself: wait() must be called in any case */
     char end[LAUNCH_END];  /* set by wait(): how the job failed; "" = the job has reported it */
@@ -69,6 +75,7 @@ struct launcher {
     const char *example;  /* a command line, the proposed fix of a wrong one */
     const char *program;  /* program in PATH on hosts that can submit; NULL = none needed */
     u32 takes;            /* 1 << enum launch_request */
+    const char *mpi;      /* the MPI whose ranks it starts; NULL = any */
     bool remote;          /* the job runs later, on other hosts, with ranks as MPI processes: the caller checks data and
                            * plan first */
     err (*render)(const struct launch_job *job, struct str *out);          /* the text that submit passes on; pure */
@@ -88,7 +95,7 @@ err launch_seconds(const char *text, i64 *seconds);
 /* Ties a process of a job to the process that started it, so that no rank survives alone; called by main. */
 void launch_join(void);
 #define MARK "STRETTO_SUPERVISED" /* environment variable of all processes of a supervised job; its value is the full path
-                                   * of the run folder */
+                                   * of the run folder; for ranks in containers with #MEMBER behind it */
 
 /* --- for launchers --- */
 void launch_say(const struct launch_job *job, const char *fmt, ...) PRINTF_LIKE(2, 3);

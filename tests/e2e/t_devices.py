@@ -427,12 +427,17 @@ class Failures(Devices):
     def test_backtest_goes_on(self):
         args = ["backtest", AIR, *TINY, "--members", "1", "--folds", "2", "--device", "opencl:0", "--json"]
         n, whole = self.counts(*args), self.scores(*args[:-1])
-        r = self.faulty("lost:%d" % (n["lost"] // 2), *args)
-        self.assertEqual(r.status, 0, r.err)
-        self.assertEqual(r.err.count(" failed at step "), 1, r.err)
-        self.close_numbers(whole, json.loads(r.out), "backtest", 1e-3)
+        failed = 0
+        for part in (2, 3, 5):  # how many calls there are depends on the pieces into which forecasts are cut: the last may not come
+            r = self.faulty("lost:%d" % (n["lost"] // part), *args)
+            self.assertEqual(r.status, 0, r.err)
+            self.close_numbers(whole, json.loads(r.out), "backtest", 1e-3)
+            failed += r.err.count(" failed at step ")
+            if failed:
+                break
+        self.assertEqual(failed, 1, r.err)
 
-    def draw_training(self, device, kinds, options=TINY, suffix="", few=2):
+    def draw_training(self, device, kinds, options=TINY, suffix="", few=1):
         """Failures of a training at random moments.  Only a device that never worked ends it."""
         args = ["train", AIR, *options, "--device", device, "-o", "m.model", "--checkpoint-every", "0.01s"]
         n = self.counts(*args)

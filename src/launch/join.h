@@ -1,0 +1,48 @@
+/* join.h - the ranks of one job in several containers of a scheduler, started by the launch lines of MPICH's mpiexec.
+ *
+ *     container 0                                container 1
+ *     member ---fork---> supervise (again after a loss)          member
+ *       |                  | start: round 3, waits for all         |
+ *       |                  | mpiexec -launcher manual: a line each |
+ *     line 0 -> proxy -> ranks 0..k-1                            line 1 -> proxy -> ranks k..2k-1
+ *
+ * The members meet in a folder that all of them see, RUN/join/SESSION, whose files are replaced whole:
+ *
+ *     hello-I     which process is member I: a container that the scheduler started again takes its place
+ *     round       number of the attempt; R/node-I  member I is there, R/line-I  its launch line, R/exit-I  how its ranks ended
+ *     R/stop      the ranks shall write a checkpoint and end
+ *     end         exit status of the job: every member leaves
+ *
+ * No port is opened and no shell on another host is needed; a rank dies with its container.  A member that is lost ends the
+ * round (E802 or a signal in the ranks), and the supervisor begins the next one as soon as all members are there again. */
+#ifndef STRETTO_LAUNCH_JOIN_H
+#define STRETTO_LAUNCH_JOIN_H
+
+#include "launch/launch.h"
+
+enum { JOIN_INCOMPLETE = 74 }; /* exit status of a job whose members never came together: worth another submission */
+#define JOIN_PROGRAM "STRETTO_PROGRAM" /* in the environment of a member's ranks: the program on this host */
+
+struct join {
+    const char *session;   /* a name for this submission */
+    i32 member, members;   /* 0 .. members - 1 */
+    i32 ranks_per_member;
+    f64 patience;          /* seconds in which all members must have come */
+    int out;               /* descriptor to which an attempt passes what the ranks print */
+};
+
+/* Member `j->member` of the job, until the job has ended.  *exit_status: that of the job for member 0, else 0.  E702 where the
+ * folder cannot be written. */
+err join_member(const struct launch_job *job, const struct join *j, i32 *exit_status);
+/* One attempt, for the supervisor: brings the members together, runs mpiexec; words: program and arguments of a rank.
+ * *exit_status: of mpiexec, or 8 where a member was lost. */
+err join_start(const char *run_dir, const struct join *j, struct launch_words words, i32 *exit_status);
+
+/* The folder of a session, and one of its files. */
+void join_path(char out[LAUNCH_PATH], const char *run_dir, const char *session, const char *name);
+/* The exit status that the job left; -1 = none yet. */
+i32 join_ended(const char *run_dir, const char *session);
+/* How many members have come, for messages of whoever waits. */
+i32 join_present(const char *run_dir, const char *session, i32 members);
+
+#endif

@@ -1,0 +1,220 @@
+/* join_start.c - one attempt: a new round, all members in it, mpiexec, whose launch lines go to the members.
+ *
+ *     mpiexec.mpich -genvnone -launcher manual -hosts member0,member1 -ppn K -n N program ..
+ *     HYDRA_LAUNCH: hydra_pmi_proxy --control-port HOST:PORT .. --proxy-id 0       -> R/line-0
+ *     HYDRA_LAUNCH_END                                                            what follows is output of the ranks
+ *
+ * -genvnone: the ranks have the environment of their own container.  mpiexec does not end when a proxy is lost, and ignores
+ * SIGTERM while it waits for proxies: it is killed here. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "launch/join_files.h"
+
+#define LINE "HYDRA_LAUNCH: "
+#define LAST "HYDRA_LAUNCH_END"
+#define LOOK_NS 50000000L
+#define TOGETHER_S 5.0 /* from the first proxy that failed until mpiexec should have ended by itself */
+enum { LOST = 8, NO_PROGRAM = 127, BY_SIGNAL = 128, WORDS_AROUND = 24 };
+
+struct start {
+    const struct join *j;
+    struct join_place at;
+    i64 round;
+    pid_t mpiexec;      /* 0 = ended */
+    int from;           /* its standard output */
+    int status;         /* of waitpid */
+    struct str pending; /* the start of a line whose end has not come */
+    i32 lines;          /* handed out */
+    bool passing;       /* after HYDRA_LAUNCH_END: output of the ranks */
+    f64 failed_at;      /* when a proxy was first seen to have failed; 0 = never */
+    bool lost;
+};
+
+/* ------------------------------------------------------------------ members ------------------------------------------------- */
+
+static bool token_of(const struct start *s, i32 member, char out[JOIN_TOKEN]) {
+    char name[64];
+    place_hello(name, member);
+    return place_read(&s->at, name, out, JOIN_TOKEN);
+}
+
+/* The member is in this round, and is the one that said hello last. */
+static bool is_there(const struct start *s, i32 member) {
+    char name[64], hello[JOIN_TOKEN], node[JOIN_TOKEN];
+    place_name(name, s->round, "node", member);
+    return token_of(s, member, hello) && place_read(&s->at, name, node, sizeof node) && strcmp(hello, node) == 0;
+}
+
+static i32 count_there(const struct start *s) {
+    i32 n = 0;
+    for (i32 i = 0; i < s->j->members; i++) n += is_there(s, i);
+    return n;
+}
+
+static err gather(struct start *s) {
+    const f64 begin = clock_now();
+    for (i32 n; (n = count_there(s)) < s->j->members;) {
+        if (clock_now() - begin > s->j->patience)
+            return FAIL_AT(E803, NULL,
+                           "fewer nodes or ranks, or wait until the cluster has room   (what it has: its own web page)",
+                           "%d of %d containers came within %.0f s", n, s->j->members, s->j->patience);
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
+    return 0;
+}
+
+static err begin_round(struct start *s) {
+    char text[32];
+    s->round = place_number(&s->at, "round", 0) + 1;
+    snprintf(text, sizeof text, "%lld\n", (long long)s->round);
+    return place_write(&s->at, "round", text);
+}
+
+/* ------------------------------------------------------------------ mpiexec ------------------------------------------------- */
+
+/* The address of this host as the scheduler knows it; it stands in the launch lines. */
+static const char *address(void) {
+    const char *node = getenv("NM_HOST");
+    return node && *node ? node : NULL;
+}
+
+static void become_mpiexec(const struct start *s, struct launch_words words, int to, pid_t parent) {
+    static char script[] = "exec \"${" JOIN_PROGRAM "}\" \"$@\"";
+    char hosts[JOIN_TEXT] = "", ppn[16], n[16];
+    const char **argv = mem_alloc(((size_t)words.n + WORDS_AROUND) * sizeof *argv); /* exec follows, or exit */
+    i32 k = 0;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!argv || getppid() != parent || dup2(to, 1) < 0) _exit(NO_PROGRAM);
+    for (i32 i = 0, at = 0; i < s->j->members && at < JOIN_TEXT - 24; i++)
+        at += snprintf(hosts + at, sizeof hosts - (size_t)at, "%smember%d", i ? "," : "", i);
+    snprintf(ppn, sizeof ppn, "%d", s->j->ranks_per_member);
+    snprintf(n, sizeof n, "%d", s->j->ranks_per_member * s->j->members);
+    const char *const front[] = {"mpiexec.mpich", "-genvnone", "-launcher", "manual", "-hosts", hosts, "-ppn", ppn, "-n", n};
+    for (size_t i = 0; i < COUNT(front); i++) argv[k++] = front[i];
+    if (address()) argv[k++] = "-localhost", argv[k++] = address();
+    const char *const shell[] = {"/bin/sh", "-c", script, "stretto"};
+    for (size_t i = 0; i < COUNT(shell); i++) argv[k++] = shell[i];
+    for (i32 i = 1; i < words.n; i++) argv[k++] = words.word[i]; /* word 0: the program, which each host finds at its own place */
+    execvp(argv[0], (char *const *)(const void *)argv);
+    execvp(argv[0] = "mpiexec.hydra", (char *const *)(const void *)argv);
+    static const char absent[] = "there is no mpiexec.mpich on the path of the container: install MPICH on the nodes\n";
+    if (write(2, absent, sizeof absent - 1) > 0) _exit(NO_PROGRAM);
+    _exit(NO_PROGRAM);
+}
+
+static err start_mpiexec(struct start *s, struct launch_words words) {
+    int ends[2];
+    const pid_t parent = getpid();
+    if (pipe2(ends, O_CLOEXEC) != 0) return FAIL(E601, "no pipe could be made: %s", strerror(errno));
+    s->mpiexec = fork();
+    if (s->mpiexec == 0) become_mpiexec(s, words, ends[1], parent);
+    close(ends[1]);
+    s->from = ends[0];
+    fcntl(s->from, F_SETFL, O_NONBLOCK);
+    return s->mpiexec < 0 ? FAIL(E601, "no process could be made for mpiexec") : 0;
+}
+
+/* What the ranks print goes on as it comes. */
+static void pass(const struct start *s, const char *bytes, size_t n) {
+    for (ssize_t done; n > 0 && ((done = write(s->j->out, bytes, n)) > 0 || errno == EINTR);) {
+        bytes += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+}
+
+static err take_line(struct start *s, char *line) {
+    char name[64], text[JOIN_TEXT];
+    if (strcmp(line, LAST) == 0) return s->passing = true, 0;
+    if (strncmp(line, LINE, strlen(LINE)) != 0) return pass(s, line, strlen(line)), pass(s, "\n", 1), 0;
+    place_name(name, s->round, "line", s->lines++);
+    snprintf(text, sizeof text, "exec %s\n", line + strlen(LINE));
+    return place_write(&s->at, name, text);
+}
+
+static err take_output(struct start *s) {
+    char part[4096];
+    ssize_t n;
+    while ((n = read(s->from, part, sizeof part)) > 0) {
+        if (s->passing) {
+            pass(s, part, (size_t)n);
+            continue;
+        }
+        str_addn(&s->pending, part, (size_t)n);
+        TRY(str_ok(&s->pending));
+        for (char *end; !s->passing && s->pending.s && (end = strchr(s->pending.s, '\n'));) {
+            *end = 0;
+            TRY(take_line(s, s->pending.s));
+            s->pending.len -= (size_t)(end + 1 - s->pending.s);
+            memmove(s->pending.s, end + 1, s->pending.len + 1);
+        }
+        if (s->passing) pass(s, str_text(&s->pending), s->pending.len);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ until the end ------------------------------------------- */
+
+/* A member that failed, or that another container has replaced. */
+static void watch_members(struct start *s) {
+    char name[64];
+    for (i32 i = 0; i < s->j->members; i++) {
+        place_name(name, s->round, "exit", i);
+        const bool failed = place_number(&s->at, name, 0) != 0;
+        s->lost = s->lost || !is_there(s, i);
+        if (failed && s->failed_at == 0) s->failed_at = clock_now();
+    }
+    if (s->failed_at > 0 && clock_now() - s->failed_at > TOGETHER_S) s->lost = true;
+}
+
+static err wait_for_end(struct start *s) {
+    sigset_t stop;
+    char name[64];
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGUSR1);
+    sigaddset(&stop, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+    place_name(name, s->round, "stop", -1);
+    while (s->mpiexec > 0) {
+        if (sigtimedwait(&stop, NULL, &(struct timespec){.tv_nsec = LOOK_NS}) > 0) TRY(place_write(&s->at, name, "stop\n"));
+        const bool ended = waitpid(s->mpiexec, &s->status, WNOHANG) == s->mpiexec;
+        TRY(take_output(s));
+        watch_members(s);
+        if (ended)
+            s->mpiexec = 0;
+        else if (s->lost)
+            break;
+    }
+    return 0;
+}
+
+static err attempt(struct start *s, struct launch_words words, i32 *exit_status) {
+    TRY(begin_round(s));
+    TRY(gather(s));
+    TRY(start_mpiexec(s, words));
+    TRY(wait_for_end(s));
+    *exit_status = s->mpiexec > 0 ? LOST : WIFSIGNALED(s->status) ? BY_SIGNAL + WTERMSIG(s->status) : WEXITSTATUS(s->status);
+    return 0;
+}
+
+err join_start(const char *run_dir, const struct join *j, struct launch_words words, i32 *exit_status) {
+    struct start s = {.j = j, .from = -1};
+    place_of(&s.at, run_dir, j->session);
+    err e = attempt(&s, words, exit_status);
+    if (s.mpiexec > 0) kill(s.mpiexec, SIGKILL);
+    if (s.mpiexec > 0) waitpid(s.mpiexec, NULL, 0);
+    if (s.from >= 0) close(s.from);
+    str_free(&s.pending);
+    return e;
+}

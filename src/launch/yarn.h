@@ -1,0 +1,54 @@
+/* yarn.h - YARN through its REST interfaces: the ResourceManager's, and that of YARN services.
+ *
+ *     yarn.c       struct launch_job --render--> service (JSON) --POST--> application; waits, submits again
+ *     yarn_rest.c  the ResourceManager that is active, its answers, its refusals */
+#ifndef STRETTO_LAUNCH_YARN_H
+#define STRETTO_LAUNCH_YARN_H
+
+#include "base/json.h"
+#include "launch/launch.h"
+
+struct yarn;
+
+#define YARN_VARIABLE "STRETTO_YARN" /* addresses of ResourceManagers, separated by commas */
+enum { YARN_NAME = 64 };
+
+/* wish: the addresses; NULL or "" = $STRETTO_YARN, else yarn-site.xml in $YARN_CONF_DIR or $HADOOP_CONF_DIR.  E805 when no
+ * address is known, E811 when none of them answers. */
+err yarn_open(const char *wish, struct yarn **out);
+void yarn_close(struct yarn *y); /* NULL is allowed */
+const char *yarn_addresses(const struct yarn *y); /* separated by commas */
+/* One request, of the ResourceManager that is active now.  body: JSON, or NULL.  *answer: NULL where the answer is no JSON.
+ * *status: of HTTP.  A ResourceManager that is gone is tried again for `patience` seconds. */
+err yarn_ask(struct yarn *y, const char *method, const char *path, const char *body, f64 patience, struct js **answer,
+             i32 *status);
+/* E805 with YARN's own reason. */
+err yarn_refused(const char *what, const struct js *answer, i32 status);
+/* The addresses in a yarn-site.xml, or nothing. */
+void yarn_site(const char *text, struct str *out);
+
+/* How an application stands. */
+struct yarn_state {
+    char name[24], end[24];  /* "RUNNING", "FINISHED", ..; "SUCCEEDED", .. */
+    char service[YARN_NAME]; /* its name */
+    char why[400];           /* diagnostics */
+    bool over, known;
+};
+void yarn_state_read(const struct js *answer, struct yarn_state *out);
+
+/* What the nodes have, and how many of them report each level of GPU load. */
+struct yarn_nodes {
+    i32 running, busy, light, idle; /* by the attribute nm.yarn.io/gpuload */
+    i64 most_memory;                /* bytes of the largest node */
+    i32 most_cores;
+};
+void yarn_nodes_read(const struct js *answer, struct yarn_nodes *out);
+bool yarn_has_queue(const struct js *answer, const char *queue); /* of /ws/v1/cluster/scheduler */
+
+/* In a container, first: output goes on to MODEL.SESSION.out.MEMBER.  Without effect outside of YARN. */
+err yarn_enter(const struct launch_job *job, const char *session, i32 member);
+/* In a container, as the last act of member 0: a job that failed marks its application as killed, since YARN starts containers
+ * again that end with another status than 0.  Returns the status with which the container ends: 0 under YARN, else `status`. */
+i32 yarn_leave(const struct launch_job *job, i32 status);
+
+#endif

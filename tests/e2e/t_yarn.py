@@ -1,0 +1,225 @@
+"""t_yarn.py - trainings on a real YARN of three nodes on this host (tests/yarn/cluster.py): ranks in containers, the idle node first, and that a lost
+container, node, application master or ResourceManager costs nothing: the model has the bits of an undisturbed run."""
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import e2e
+from e2e import AIR, Case, times
+
+sys.path.insert(0, os.path.join(e2e.ROOT, "tests", "yarn"))
+import cluster  # noqa: E402
+
+MPICH = os.path.exists(os.path.join(os.path.dirname(os.path.realpath(e2e.PROGRAM)), "..", "src", "comm", "stretto-mpi-mpich.so"))
+TRAIN = ["train", AIR, "--target", "Passengers", "--horizon", "12", "--members", "1", "--batch", "40", "--progress", "none"]
+SHORT = [*TRAIN, "--steps", "60"]
+LONG = [*TRAIN, "--steps", "12000", "--validate-every", "1000", "--checkpoint-every", "0.5s"]
+NODES = 3
+
+
+def whole(path):
+    with open(path, "rb") as f:
+        return f.read().decode(errors="replace")
+
+
+def reason():
+    """Why no cluster can be started here; "" = it can."""
+    if not MPICH:
+        return "the build has no plug-in for MPICH"
+    if not shutil.which("mpiexec.mpich") and not shutil.which("mpiexec.hydra"):
+        return "there is no mpiexec of MPICH"
+    try:
+        cluster.jars()
+    except (cluster.Absent, subprocess.TimeoutExpired) as why:
+        return str(why)
+    return ""
+
+
+class Yarn(Case):
+    @classmethod
+    def setUpClass(cls):
+        why = reason()
+        if why:
+            print("skipped: " + why)
+            sys.exit(77)
+        cls.folder = tempfile.mkdtemp(prefix="stretto-yarn-")
+        cls.yarn = cluster.Yarn(cls.folder, NODES, 18100 + os.getpid() % 400 * 10)
+        load = "time,gpu,utilisation,memory\n0,0,%d,10\n"
+        for i in range(1, NODES + 1):  # node 2 is idle, the others are busy
+            with open(os.path.join(cls.folder, "load." + cls.yarn.host(i)), "w") as f:
+                f.write(load % (0 if i == 2 else 95))
+        with open(cls.yarn.path("attributes"), "w") as f:
+            f.write("#!/bin/sh\nexec %s gpuload --yarn --smooth 0 --node node-$1 --recorded %s/load.$1 --state %s/state.$1\n" % (
+                e2e.PROGRAM, cls.folder, cls.folder))
+        os.chmod(cls.yarn.path("attributes"), 0o755)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        try:
+            cls.yarn.up()
+        except Exception:
+            cls.yarn.down()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.yarn.down()
+        shutil.rmtree(cls.folder, True)
+
+    def setUp(self):
+        super().setUp()
+        os.environ["STRETTO_YARN"] = self.yarn.url
+
+    def submit(self, options, command, **more):
+        return self.stretto("submit", "--on", "yarn", *options, "--", *command, timeout=180, **more)
+
+    def application(self, text):
+        """What the ResourceManager says of the job whose number was printed."""
+        return self.yarn.ask("cluster/apps/" + re.search(r"application_\d+_\d+", text).group())["app"]
+
+    def over(self, text):
+        self.yarn.wait(lambda: self.application(text)["state"] in ("FINISHED", "FAILED", "KILLED"), 60, "the application does not end")
+        return self.application(text)
+
+    def members(self, number=None):
+        """Processes in containers: {pid: member}."""
+        out = {}
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            try:
+                words = whole(path).split("\0")
+                parent = re.search(r"PPid:\s*(\d+)", whole(os.path.dirname(path) + "/status")).group(1)
+                program = whole("/proc/%s/cmdline" % parent)
+            except (OSError, AttributeError):
+                continue
+            member = [w for w in words if w.startswith("--member=") and w != "--member=-1"]
+            if len(words) > 2 and words[0].endswith("stretto") and words[1] == "join" and member and "/bin/bash" in program:
+                if number is None or member[0] == "--member=%d" % number:
+                    out[int(path.split("/")[2])] = int(member[0].split("=")[1])
+        return out
+
+    def nothing_left(self):
+        self.yarn.wait(lambda: not self.members(), 30, "containers are left: %s" % self.members())
+
+
+class Jobs(Yarn):
+    def test_slices_on_the_idle_node(self):
+        """The whole path: occupancy as a node attribute, a container on the idle node, time slices on its ranks, the bits of the same
+        command by hand."""
+        self.yarn.wait(lambda: sorted(self.load()) == ["busy", "busy", "idle"], 60, "the nodes report no GPU load")
+        command = [*SHORT, "--parallel", "time:4", "--context", "24"]
+        self.stretto(*command, "--threads", "1", "-o", "hand.model", timeout=120)
+        r = self.submit(["--nodes", "1", "--ranks-per-node", "2", "--wait"], [*command, "-o", "yarn.model"])
+        self.assertIn("1 idle, 0 light, 2 busy; the job goes to idle ones", r.err)
+        self.same_model("hand.model", "yarn.model", "on YARN")
+        self.assertEqual(self.over(r.out)["finalStatus"], "SUCCEEDED")
+        self.assertIn("127.0.0.3", self.read(glob.glob(self.path("yarn.model.run/join/*/hello-0"))[0]).decode())
+        self.assertIn("model yarn.model", self.read(glob.glob(self.path("yarn.model.stretto-*.out.0"))[0]).decode())
+        self.nothing_left()
+
+    def load(self):
+        nodes = self.yarn.ask("cluster/nodes")["nodes"]["node"]
+        return [a["value"] for n in nodes for a in n["nodeAttributesInfo"]["nodeAttributeInfo"] if a["name"] == "gpuload"]
+
+    def test_two_nodes(self):
+        self.stretto(*SHORT, "-o", "hand.model", timeout=120)
+        r = self.submit(["--nodes", "2", "--ranks-per-node", "2", "--occupancy", "off", "--wait"], [*SHORT, "-o", "yarn.model"])
+        self.same_model("hand.model", "yarn.model", "on YARN")
+        hosts = {self.read(f).decode().split()[1] for f in glob.glob(self.path("yarn.model.run/join/*/hello-*"))}
+        self.assertEqual(len(hosts), 2, hosts)
+
+    def test_a_job_that_fails(self):
+        """Its status comes back, YARN does not start it for ever, and does not call it a success."""
+        r = self.submit(["--occupancy", "off", "--wait"], [*SHORT, "--hiden", "8", "-o", "f.model"], status=None)
+        self.assertEqual(r.status, 2, r.err)  # found before anything is sent
+        self.write("late.csv", whole(AIR))
+        command = [w if w != AIR else "late.csv" for w in SHORT]
+        r = self.submit(["--occupancy", "off"], [*command, "-o", "f.model"])
+        os.unlink(self.path("late.csv"))
+        app = self.over(r.out)
+        self.assertIn(app["finalStatus"], ("KILLED", "FAILED"), app)
+        self.assertIn("error[E701]", self.read(glob.glob(self.path("f.model.stretto-*.out.0"))[0]).decode())
+        self.assertFalse(os.path.exists(self.path("f.model")))
+        self.nothing_left()
+
+    def test_what_the_cluster_lacks(self):
+        for options, said in ((["--nodes", "4"], "4 nodes are asked for, and the cluster has 3"),
+                              (["--queue", "ml"], "the cluster has no queue \"ml\""),
+                              (["--mem", "64G"], "a container needs 65536 MiB, and the largest node has 4096 MiB"),
+                              (["--ranks-per-node", "9"], "a container needs 9 vcores, and the largest node has 4"),
+                              (["--mpi", "openmpi"], "--on yarn starts ranks by mpich, not by openmpi"),
+                              (["--manager", "http://127.0.0.1:1"], "http://127.0.0.1:1 gave no answer"),
+                              (["--manager", self.yarn.url + "/nowhere"], "this is no active ResourceManager")):
+            r = self.submit(options, [*SHORT, "-o", "n.model"], status=None)
+            self.assertNotEqual(r.status, 0)
+            self.assertIn(said, r.err)
+            self.assertEqual(r.err.count("error["), 1, r.err)
+            self.assertIn("fix:", r.err)
+        self.assertFalse(os.path.exists(self.path("n.model.run")))
+
+    def test_containers_that_never_come(self):
+        """Two jobs of which only one fits at a time both end: the one that waits gives its containers back and is handed in again."""
+        self.stretto(*SHORT, "-o", "hand.model", timeout=120)
+        half = ["--nodes", "2", "--occupancy", "off", "--mem", "2400M", "--wait", "--gather-time", "4s"]
+        jobs = [self.start("submit", "--on", "yarn", *half, "--", *SHORT, "-o", "j%d.model" % k) for k in range(3)]
+        for k, job in enumerate(jobs):
+            out, err = job.communicate(timeout=170)
+            self.assertEqual(job.returncode, 0, err.decode())
+            self.same_model("hand.model", "j%d.model" % k, "one of three")
+
+
+class Losses(Yarn):
+    """-9 to each part of a running job."""
+    def lost(self, what, kill, nodes=2):
+        whole_model = os.path.join(self.folder, "whole.model")
+        if not os.path.exists(whole_model):
+            self.stretto(*LONG, "--threads", "1", "-o", whole_model, timeout=170)
+        name = what.replace(" ", "-") + ".model"
+        job = self.start("submit", "--on", "yarn", "--nodes", str(nodes), "--occupancy", "off", "--wait", "--", *LONG, "-o", name)
+        self.yarn.wait(lambda: glob.glob(self.path(name + ".run/checkpoints/*.ckpt")), 60, "no checkpoint")
+        kill()
+        out, err = job.communicate(timeout=170)
+        self.assertEqual(job.returncode, 0, "%s: %s" % (what, err.decode()))
+        self.same_model(whole_model, name, what)
+        self.nothing_left()
+
+    def end(self, pid):
+        os.kill(pid, signal.SIGKILL)
+
+    def test_container(self):
+        for k in range(times(1, 20)):
+            self.lost("container %d" % k, lambda: self.end(list(self.members(1))[0]))
+
+    def test_container_of_the_supervisor(self):
+        for k in range(times(1, 20)):
+            self.lost("first container %d" % k, lambda: self.end(list(self.members(0))[0]))
+
+    def test_application_master(self):
+        def kill():
+            self.assertEqual(subprocess.run(["pkill", "-9", "-f", "service.ServiceMaster.*" + self.folder]).returncode, 0)
+        for k in range(times(1, 20)):
+            self.lost("master %d" % k, kill)
+
+    def test_node(self):
+        """The NodeManager dies and its container goes on: YARN starts another one, and the first gives way."""
+        def kill():
+            pid = list(self.members(1))[0]
+            host = [v for v in whole("/proc/%d/environ" % pid).split("\0") if v.startswith("NM_HOST=")][0]
+            self.node = int(host.rsplit(".", 1)[1]) - 1
+            self.end(self.yarn.pid("nm%d" % self.node))
+        for k in range(times(1, 20)):
+            self.lost("node %d" % k, kill)
+            self.yarn.start_node(self.node)
+            self.yarn.wait(lambda: self.yarn.ask("cluster/metrics")["clusterMetrics"]["activeNodes"] == NODES, 60, "the node does not come back")
+
+    def test_resource_manager(self):
+        def kill():
+            self.end(self.yarn.pid("rm"))
+            self.yarn.start_manager()
+        self.lost("resource manager", kill)
+
+
+if __name__ == "__main__":
+    e2e.main()
