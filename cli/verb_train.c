@@ -1,75 +1,34 @@
 /* verb_train.c - `train` and `resume`: fit, score, save, report. */
-#include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/mirror.h"
 #include "base/file.h"
-#include "cli.h"
+#include "signals.h"
 
 /* Read by the signal handler only. */
 static stretto_trainer *volatile running;
-static const struct cli *volatile listener;
-static volatile sig_atomic_t stop_requested, trained; /* trained: only scores and outputs remain */
-static struct timespec stop_time;
+static volatile bool among, trained; /* among: as in struct cli; trained: only scores and outputs remain */
 static char stop_text[CLI_PATH + 200]; /* message on the first signal; "" = none */
 static const char too_early[] = "asked to stop before the training has begun: continue with the same command\n";
 static const char too_late[] = "\nthe training is over and its results are being written; Ctrl-C again stops at once\n";
 
-/* Signals on which a run writes a checkpoint and ends, including a closed terminal and the soft CPU time limit. */
-static const int stops[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGXCPU};
-
-#define TWICE_S 1.0 /* a launcher forwards a Ctrl-C that its ranks have received already */
-
-/* True for a second Ctrl-C of the user. */
-static bool is_second_request(int number) {
-    struct timespec now;
-    if (!stop_requested || number != SIGINT) return false;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const double since = (double)(now.tv_sec - stop_time.tv_sec) + 1e-9 * (double)(now.tv_nsec - stop_time.tv_nsec);
-    return !listener->among || since > TWICE_S;
-}
-
-static void say(const char *text) {
-    if (!stop_text[0] || listener->silent) return;
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) stop_text[0] = 0; /* stderr is closed */
-}
-
-/* Handles one signal at a time; the others are blocked meanwhile. */
-static void on_signal(int number) {
-    const int kept = errno;
-    if (is_second_request(number)) _exit(130);
-    if (!stop_requested) {
-        clock_gettime(CLOCK_MONOTONIC, &stop_time);
-        say(trained ? too_late : running || !listener->among ? stop_text : too_early);
-    }
-    stop_requested = 1;
+static void on_stop(bool first) {
+    if (first && stop_text[0]) cli_say_stop(trained ? too_late : running || !among ? stop_text : too_early);
     if (running) stretto_trainer_stop(running);
-    errno = kept;
 }
 
 /* A launcher may end its ranks a second later, so the message says at once how to continue. */
 static void catch_signals(const struct cli *c, const char *run_dir) {
-    struct sigaction a = {.sa_handler = on_signal};
-    sigemptyset(&a.sa_mask);
-    for (size_t i = 0; i < COUNT(stops); i++) sigaddset(&a.sa_mask, stops[i]);
-    listener = c;
+    among = c->among;
     if (c->among)
         snprintf(stop_text, sizeof stop_text, "asked to stop: a checkpoint is written, if the launcher waits for it; "
                  "continue with\n  stretto resume %s\n", run_dir);
     else if (isatty(STDERR_FILENO))
         snprintf(stop_text, sizeof stop_text, "\nstopping after this step; Ctrl-C again stops at once\n");
-    for (size_t i = 0; i < COUNT(stops); i++) {
-        struct sigaction before;
-        const bool ignored = stops[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
-        if (!ignored) sigaction(stops[i], &a, NULL); /* nohup stays nohup */
-    }
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file size limit are errors of that output only */
-    signal(SIGXFSZ, SIG_IGN);
+    cli_catch_signals(c, on_stop);
 }
 
 void cli_train_files(const struct args *a, const struct options *o, char model[CLI_PATH], char run_dir[CLI_PATH]) {
@@ -122,7 +81,7 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     TRY(stretto_trainer_target(t, model));
     TRY(stretto_trainer_run_dir(t, run_dir, resume));
     running = t;
-    if (stop_requested) stretto_trainer_stop(t);
+    if (cli_stop_requested()) stretto_trainer_stop(t);
     stretto_err reason = stretto_trainer_run(t);
     running = NULL;
     trained = reason >= 0 && reason != STRETTO_STOP_SIGNAL;

@@ -261,12 +261,17 @@ STRETTO_API stretto_err stretto_gpuload(stretto_config *config, int json, char *
  * plain, .gz or .zst.  method: "pagerank" (columns node,rank), "components" (node,component) or "labels" (node,label:
  * communities); groups are numbered from 0, the largest first.  The CSV table has one line per node, in order of first
  * appearance or that of option node-list, and is written atomically to out_path; *out is then a summary, as text or JSON.
- * With out_path "-" *out is the table.  fn may be NULL.  Returns 0, or STRETTO_STOP_TIME with the values that were reached.
+ * With out_path "-" *out is the table, with "" there is none.  Options top, sort and plot: how many nodes or groups the summary
+ * lists, the order of the table, a picture.  fn may be NULL.  Returns 0, or STRETTO_STOP_TIME or STRETTO_STOP_SIGNAL with the
+ * values that were reached.
  * Numbers are the same to the bit for any number of threads and ranks; ranks other than 0 write nothing, and their *out is "".
  * E103: no such method, or a node that is not in the node list.
  * E201 .. E204: the file and line of a bad edge.  E7xx: access to files. */
 STRETTO_API stretto_err stretto_graph(stretto_config *config, const char *method, const char *path, const char *out_path,
                                       stretto_event_fn *fn, void *user, int json, char **out);
+/* Ends the stretto_graph that runs in this process, or else the next one, after the present iteration: it then gives what was
+ * reached.  May be called from a signal handler. */
+STRETTO_API void stretto_graph_stop(void);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /* api_graph.c - `stretto graph`: PageRank, components and communities of an edge list, as a table of nodes and a summary. */
 #include <string.h>
 
+#include "api/graph_out.h"
 #include "api/ranks.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -8,8 +9,6 @@
 #include "base/mem.h"
 #include "exec/policy.h"
 #include "learn/graph/graph.h"
-
-enum { TOP = 10, DIGITS = 17 };
 
 struct method {
     const struct learner *learner;
@@ -54,75 +53,36 @@ static void forward(void *self, const struct event *e) {
     r->fn(r->user, &out);
 }
 
-/* ------------------------------------------------------------------ the table ----------------------------------------------- */
-
-static err table(const struct graph_run *r, struct str *out) {
-    const struct edge_set *s = edge_set_of(r->data);
-    const struct graph_result *g = graph_result_of(r->m);
-    char room[32];
-    str_addf(out, "node,%s\n", r->method->column);
-    for (i32 i = 0; i < g->n; i++) {
-        str_add_csv(out, edge_set_name(s, (u32)i, room));
-        if (g->score) str_print(room, sizeof room, ",%.*g\n", DIGITS, g->score[i]);
-        else str_print(room, sizeof room, ",%u\n", g->group[i]);
-        str_add(out, room);
-    }
-    return str_ok(out);
-}
-
 /* ------------------------------------------------------------------ the summary --------------------------------------------- */
 
-/* The nodes of the highest rank, ties by their order; returns their number. */
-static i32 top_nodes(const struct graph_result *g, u32 top[TOP]) {
-    i32 n = 0;
-    for (i32 i = 0; i < g->n; i++) {
-        if (n == TOP && !(g->score[i] > g->score[top[n - 1]])) continue;
-        i32 k = n < TOP ? n++ : n - 1;
-        for (; k > 0 && g->score[i] > g->score[top[k - 1]]; k--) top[k] = top[k - 1];
-        top[k] = (u32)i;
-    }
-    return n;
+static struct graph_out out_of(const struct graph_run *r) {
+    return (struct graph_out){.s = edge_set_of(r->data),
+                              .g = graph_result_of(r->m),
+                              .method = r->method->learner->name,
+                              .column = r->method->column,
+                              .top = (i32)r->o.top,
+                              .by_rank = strcmp(r->o.sort, "rank") == 0};
 }
 
-static void text_top(const struct graph_run *r, struct str *out) {
-    const struct graph_result *g = graph_result_of(r->m);
-    char room[16];
-    u32 top[TOP];
-    const i32 n = g->score ? top_nodes(g, top) : 0;
-    for (i32 k = 0; k < n; k++)
-        str_addf(out, "  %-24s %.6g\n", edge_set_name(edge_set_of(r->data), top[k], room), g->score[top[k]]);
-    for (i32 k = 0; !g->score && k < imin(g->ngroup, TOP); k++)
-        str_addf(out, "  %s %d: %lld node%s\n", r->method->column, k, (long long)g->members[k], g->members[k] == 1 ? "" : "s");
-}
-
-static void summary_text(const struct graph_run *r, struct str *out) {
+static void first_line(const struct graph_run *r, struct str *out) {
     const struct graph_result *g = graph_result_of(r->m);
     str_addf(out, "%s of %d nodes, %lld edges", r->method->learner->name, g->n, (long long)r->data->nrow);
     if (r->graph && r->graph->repeated) str_add(out, " (repeated ones count once)");
     if (g->score) str_addf(out, ": %lld iterations, last change %.2g\n", (long long)g->iterations, g->residual);
-    else if (r->method->sorted) str_addf(out, ": %d groups after %lld sweeps\n", g->ngroup, (long long)g->iterations);
-    else str_addf(out, ": %d groups\n", g->ngroup);
-    text_top(r, out);
+    else if (r->method->sorted) str_addf(out, ": %d group%s after %lld sweeps\n", g->ngroup, g->ngroup == 1 ? "" : "s",
+                                       (long long)g->iterations);
+    else str_addf(out, ": %d group%s\n", g->ngroup, g->ngroup == 1 ? "" : "s");
 }
 
-static void json_top(const struct graph_run *r, struct js *o) {
-    const struct graph_result *g = graph_result_of(r->m);
-    struct js *list = js_array();
-    char room[16];
-    u32 top[TOP];
-    const i32 n = g->score ? top_nodes(g, top) : imin(g->ngroup, TOP);
-    for (i32 k = 0; k < n; k++) {
-        struct js *one = js_object();
-        if (g->score) js_put_text(one, "node", edge_set_name(edge_set_of(r->data), top[k], room));
-        if (g->score) js_put_f64(one, "rank", g->score[top[k]]);
-        else js_put_i64(one, "nodes", g->members[k]);
-        js_push(list, one);
-    }
-    js_put(o, g->score ? "top" : "largest", list);
+static err summary_text(const struct graph_run *r, struct str *out) {
+    const struct graph_out o = out_of(r);
+    first_line(r, out);
+    return graph_top_text(&o, out);
 }
 
 static err summary_json(const struct graph_run *r, struct str *out) {
-    const struct graph_result *g = graph_result_of(r->m);
+    const struct graph_out view = out_of(r);
+    const struct graph_result *g = view.g;
     struct js *o = js_object();
     js_put_text(o, "method", r->method->learner->name);
     js_put_i64(o, "nodes", g->n);
@@ -133,9 +93,19 @@ static err summary_json(const struct graph_run *r, struct str *out) {
     js_put_bool(o, "settled", g->settled);
     js_put_f64(o, "read_seconds", r->read_seconds);
     js_put_f64(o, "seconds", g->model.seconds);
-    json_top(r, o);
-    const err e = js_text(o, out, 2);
+    err e = graph_top_json(&view, o);
+    if (e >= 0) e = js_text(o, out, 2);
     js_free(o);
+    return e;
+}
+
+static err plot(const struct graph_run *r) {
+    const struct graph_out o = out_of(r);
+    struct str lead = {0};
+    first_line(r, &lead);
+    err e = str_ok(&lead);
+    if (e >= 0) e = file_option(graph_plot(&o, str_text(&lead), r->o.plot), "--plot");
+    str_free(&lead);
     return e;
 }
 
@@ -166,19 +136,33 @@ static err fit(struct graph_run *r) {
     return 0;
 }
 
+/* A file that cannot be written is no reason to withhold the others. */
+static err write_files(const struct graph_run *r, const char *out_path) {
+    const struct graph_out o = out_of(r);
+    struct str text = {0};
+    err e = 0;
+    if (*out_path) {
+        e = graph_table(&o, &text);
+        if (e >= 0) e = file_write_text(out_path, &text);
+        else str_free(&text);
+    }
+    if (!r->o.plot || !*r->o.plot) return e;
+    const struct err_record why = *err_last();
+    const err drawn = plot(r);
+    if (e < 0) err_put(&why);
+    return e < 0 ? e : drawn;
+}
+
 static err give(const struct graph_run *r, const char *out_path, bool json, char **out) {
     struct str text = {0};
+    const bool direct = strcmp(out_path, "-") == 0;
     if (comm_rank(r->ctx.comm) > 0) {
         str_add(&text, "");
         return text_give(&text, out);
     }
-    const bool direct = strcmp(out_path, "-") == 0;
-    err e = table(r, &text);
-    if (direct || e < 0) return text_end(e, &text, out);
-    TRY(file_write_text(out_path, &text));
-    if (json) e = summary_json(r, &text);
-    else summary_text(r, &text);
-    return text_end(e, &text, out);
+    TRY(write_files(r, direct ? "" : out_path));
+    const struct graph_out o = out_of(r);
+    return text_end(direct ? graph_table(&o, &text) : json ? summary_json(r, &text) : summary_text(r, &text), &text, out);
 }
 
 static void end(struct graph_run *r) {
@@ -189,6 +173,11 @@ static void end(struct graph_run *r) {
     opt_free(&r->o);
 }
 
+/* Set by a signal handler. */
+static volatile int stop;
+
+void stretto_graph_stop(void) { stop = 1; }
+
 stretto_err stretto_graph(stretto_config *config, const char *method, const char *path, const char *out_path,
                           stretto_event_fn *fn, void *user, int json, char **out) {
     struct graph_run r = {.fn = fn, .user = user};
@@ -197,11 +186,12 @@ stretto_err stretto_graph(stretto_config *config, const char *method, const char
     events_add(&r.events, (struct sink){forward, &r});
     err e = opt_copy(&r.o, &config->o);
     if (e >= 0) e = opt_set_id(&r.o, OPT_device, "cpu", &OPT_API); /* edges are read at random: what graphs need is memory */
-    if (e >= 0) e = run_context_open(&r.o, &r.events, NULL, true, &r.ctx);
+    if (e >= 0) e = run_context_open(&r.o, &r.events, &stop, true, &r.ctx);
     if (e >= 0) e = read_edges(&r, path);
     if (e >= 0) e = fit(&r);
     if (e >= 0) e = give(&r, out_path, json != 0, out);
-    if (e >= 0) e = r.m->stopped == STOP_TIME ? STRETTO_STOP_TIME : 0;
+    if (e >= 0) e = r.m->stopped == STOP_TIME ? STRETTO_STOP_TIME : r.m->stopped == STOP_SIGNAL ? STRETTO_STOP_SIGNAL : 0;
     end(&r);
+    stop = 0;
     return e;
 }

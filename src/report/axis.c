@@ -41,7 +41,7 @@ static bool fits(const struct axis *a, f64 room, bool across) {
 }
 
 static struct figure number_label(const struct axis *a, f64 at, f64 step) {
-    const f64 size = dmax(fabs(a->lo), fabs(a->hi));
+    const f64 size = a->kind == AXIS_LOG ? fabs(at) : dmax(fabs(a->lo), fabs(a->hi)); /* decades have a unit each */
     const i32 decimals = imax(0, (i32)ceil(-log10(step) - 1e-9));
     if (at != 0 && (size >= 1e13 || decimals > 6)) return text_digits(at, 3);
     if (size < 1e5) return text_fixed(at, decimals);

@@ -157,6 +157,38 @@ class Learners(Case):
             self.stretto("resume", "cut.model.run", "--time-limit", 0, "--quiet")
         self.same_model("whole.model", "cut.model")
 
+    def slow_graph(self):
+        """A ring with a short cut: changes go round it and fall by the damping factor alone."""
+        n = 3000
+        return self.write("ring.txt", "".join("%d %d\n" % (i, (i + 1) % n) for i in range(n)) + "0 %d\n" % (n // 2)), n
+
+    def ranks(self, name, nodes):
+        lines = self.read(name).decode().split("\n")
+        self.assertEqual(len(lines), nodes + 2)
+        self.assertAlmostEqual(sum(float(line.split(",")[1]) for line in lines[1:-1]), 1, 9)
+
+    def test_graph_stopped_by_hand(self):
+        """A signal ends the iteration; the table is what was reached, and ranks sum to 1."""
+        data, nodes = self.slow_graph()
+        for number, extra in ((signal.SIGINT, ("--threads", 2)), (signal.SIGTERM, ("--ranks", 2))):
+            child = self.start("graph", "pagerank", data, "-o", "ranks.csv", "--damping", "0.9999", "--tol", "1e-14",
+                               "--max-iter", 1000000000, *extra)
+            self.said(child, "read ring.txt")
+            time.sleep(0.3)
+            child.send_signal(number)
+            _, err = child.communicate(timeout=60 * e2e.SLOW)
+            self.assertEqual(child.returncode, STOPPED, err.decode())
+            self.assertIn("error[E806] stopped as asked; the table is what was reached", err.decode())
+            self.ranks("ranks.csv", nodes)
+            os.remove(self.path("ranks.csv"))
+
+    def test_graph_time_limit(self):
+        data, nodes = self.slow_graph()
+        r = self.stretto("graph", "pagerank", data, "-o", "ranks.csv", "--damping", "0.9999", "--tol", "1e-14", "--max-iter",
+                         1000000000, "--time-limit", "0.3", status=76)
+        self.assertIn("error[E807] unfinished: --time-limit 0.3", r.err)
+        self.ranks("ranks.csv", nodes)
+
     def test_other_data(self):
         data = self.write("t.csv", table(4000))
         if not self.cut((data, "--task", "forest", "--target", "kind", "--trees", 4000), signal.SIGTERM):

@@ -91,8 +91,8 @@ static void dense_pagerank(const struct list *l, const f64 present[NODES], bool 
     }
 }
 
-static void check_pagerank(const struct list *l, bool both) {
-    const char *const options[] = {"tol", "1e-13", "directed", both ? "no" : "yes", NULL};
+static void check_pagerank(const struct list *l, bool both, const char *nodes) {
+    const char *const options[] = {"tol", "1e-13", "directed", both ? "no" : "yes", "node-list", nodes, NULL};
     f64 got[NODES], want[NODES], sum = 0;
     char *text = table("pagerank", to_file("pagerank.txt", l), options);
     read_table(text, got);
@@ -110,8 +110,26 @@ TEST(pagerank_is_that_of_the_dense_matrix) {
     static struct list l;
     for (i32 k = 0; k < 8; k++) {
         fill(&l, 5 + 45 * k, (u32)k + 1, k % 2);
-        check_pagerank(&l, k % 4 > 1);
+        check_pagerank(&l, k % 4 > 1, "");
     }
+}
+
+/* Sweeps of block Gauss-Seidel diverge on this graph: their largest eigenvalue is 1.22. */
+TEST(pagerank_settles_where_its_sweeps_diverge) {
+    static const struct list l = {
+        .e = {{0, 1, 16}, {2, 1, 512}, {3, 1, 64}, {2, 3, 1}, {4, 3, 256}, {1, 4, 16}}, .n = 6, .weighted = true};
+    char nodes[600];
+    snprintf(nodes, sizeof nodes, "%s", t_file("five.txt", "n0\nn1\nn2\nn3\nn4\n"));
+    check_pagerank(&l, false, nodes);
+}
+
+/* Nodes whose edges have weight 0 are dangling; all others here are, too. */
+TEST(pagerank_of_edges_without_weight) {
+    static struct list l;
+    l = (struct list){.e = {{0, 1, 0}, {2, 3, 0}}, .n = 2, .weighted = true};
+    check_pagerank(&l, false, "");
+    l = (struct list){.e = {{0, 1, 0}, {2, 3, 1}, {3, 2, 0}, {4, 1, 2}, {4, 1, 0}}, .n = 5, .weighted = true};
+    check_pagerank(&l, false, "");
 }
 
 /* ------------------------------------------------------------------ groups -------------------------------------------------- */
@@ -166,6 +184,20 @@ static const char *large(void) {
     return path;
 }
 
+/* More threads than nodes in a block, many times, as only some orders of the threads show a missing dependency. */
+TEST(threads_change_no_bit_of_few_nodes) {
+    static const char *const alone[] = {"threads", "1", "tol", "1e-13", NULL};
+    static const char *const with[] = {"threads", "3", "tol", "1e-13", NULL};
+    const char *path = t_file("few.txt", "a b\na b\nb c\nc a\nd a\n");
+    char *want = table("pagerank", path, alone);
+    for (i32 k = 0; k < 20; k++) {
+        char *got = table("pagerank", path, with);
+        assert_string_equal(got, want);
+        stretto_text_free(got);
+    }
+    stretto_text_free(want);
+}
+
 TEST(threads_and_ranks_change_no_bit) {
     static const char *const method[] = {"pagerank", "components", "labels"};
     static const char *const with[][5] = {
@@ -180,6 +212,78 @@ TEST(threads_and_ranks_change_no_bit) {
             stretto_text_free(got);
         }
         stretto_text_free(want);
+    }
+}
+
+/* ------------------------------------------------------------------ order, first lines, stop -------------------------------- */
+
+/* The value behind the first comma of line k, from 0 after the header. */
+static f64 value_of(const char *text, i32 k) {
+    const char *p = text;
+    for (i32 i = 0; i <= k; i++) p = strchr(p, '\n') + 1;
+    return strtod(strchr(p, ',') + 1, NULL);
+}
+
+TEST(sorted_tables_fall_and_groups_grow) {
+    static const char *const sorted[] = {"sort", "rank", NULL};
+    static struct list l;
+    fill(&l, 300, 5, false);
+    const char *path = to_file("sorted.txt", &l);
+    char *ranks = table("pagerank", path, sorted), *groups = table("components", path, sorted);
+    char *all = table("pagerank", path, NULL);
+    i32 n = 0;
+    assert_int_equal(strlen(ranks), strlen(all)); /* the same lines */
+    for (const char *p = all; *p; p++) n += *p == '\n';
+    for (i32 k = 1; k < n - 1; k++) {
+        assert_true(value_of(ranks, k) <= value_of(ranks, k - 1));
+        assert_true(value_of(groups, k) >= value_of(groups, k - 1));
+    }
+    stretto_text_free(ranks);
+    stretto_text_free(groups);
+    stretto_text_free(all);
+}
+
+/* A few of many are chosen as the order of all has them, ties included. */
+TEST(the_first_nodes_are_those_of_the_sorted_table) {
+    static const char *const sorted[] = {"sort", "rank", NULL};
+    const char *path = large();
+    char *all = table("pagerank", path, sorted), *few = NULL;
+    stretto_config *c = stretto_config_new();
+    T_OK(stretto_config_set(c, "top", "700"));
+    T_OK(stretto_graph(c, "pagerank", path, "", NULL, NULL, 1, &few));
+    const char *line = strchr(all, '\n') + 1, *p = few;
+    for (i32 k = 0; k < 700; k++, line = strchr(line, '\n') + 1) {
+        char want[40];
+        snprintf(want, sizeof want, "\"node\": \"%.*s\"", (int)strcspn(line, ","), line);
+        p = strstr(p, "\"node\"");
+        assert_non_null(p);
+        assert_memory_equal(p, want, strlen(want));
+        p += 6;
+    }
+    assert_null(strstr(p, "\"node\""));
+    stretto_config_free(c);
+    stretto_text_free(all);
+    stretto_text_free(few);
+}
+
+/* What was reached is a table of all nodes; the next call is not stopped. */
+TEST(a_stop_ends_with_what_was_reached) {
+    static const char *const method[] = {"pagerank", "labels"};
+    const char *path = large();
+    for (size_t m = 0; m < COUNT(method); m++) {
+        stretto_config *c = stretto_config_new();
+        char *cut = NULL, *whole = NULL;
+        stretto_graph_stop();
+        assert_int_equal(stretto_graph(c, method[m], path, "-", NULL, NULL, 0, &cut), STRETTO_STOP_SIGNAL);
+        T_OK(stretto_graph(c, method[m], path, "-", NULL, NULL, 0, &whole));
+        i32 lines = 0;
+        for (const char *p = cut; *p; p++) lines += *p == '\n';
+        for (const char *p = whole; *p; p++) lines -= *p == '\n';
+        assert_int_equal(lines, 0);
+        assert_string_not_equal(cut, whole);
+        stretto_text_free(cut);
+        stretto_text_free(whole);
+        stretto_config_free(c);
     }
 }
 
@@ -214,6 +318,9 @@ TEST(bad_edges_are_refused_with_their_line) {
     refuses("a b\nb c\n", 103, "bad.txt:2:2");
 }
 
-T_MAIN(cmocka_unit_test(pagerank_is_that_of_the_dense_matrix), cmocka_unit_test(components_are_those_of_a_closure),
+T_MAIN(cmocka_unit_test(pagerank_is_that_of_the_dense_matrix), cmocka_unit_test(pagerank_settles_where_its_sweeps_diverge),
+       cmocka_unit_test(pagerank_of_edges_without_weight), cmocka_unit_test(components_are_those_of_a_closure),
        cmocka_unit_test(labels_find_two_cliques), cmocka_unit_test(threads_and_ranks_change_no_bit),
+       cmocka_unit_test(threads_change_no_bit_of_few_nodes), cmocka_unit_test(sorted_tables_fall_and_groups_grow),
+       cmocka_unit_test(the_first_nodes_are_those_of_the_sorted_table), cmocka_unit_test(a_stop_ends_with_what_was_reached),
        cmocka_unit_test(a_node_list_names_all_nodes), cmocka_unit_test(bad_edges_are_refused_with_their_line))

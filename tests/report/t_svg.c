@@ -31,6 +31,7 @@ TEST(axis_ticks_are_round) {
     assert_string_equal(ticks(AXIS_WHOLE, 1, 12, 480, true), "1 2 3 4 5 6 7 8 9 10 11 12");
     assert_string_equal(ticks(AXIS_WHOLE, 1, 3, 600, true), "1 2 3");
     assert_string_equal(ticks(AXIS_LOG, .001, 100, 200, false), "0.001 0.01 0.1 1 10 100");
+    assert_string_equal(ticks(AXIS_LOG, 1, 1e6, 600, true), "1 10 100 1000 10000 100k 1M");
 }
 
 TEST(axis_calendar_ticks_are_dates) {

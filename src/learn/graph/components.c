@@ -90,12 +90,10 @@ static err run(const struct learn_job *job, struct components *c, struct graph_r
                                     .row_seconds = 10e-9 * EDGES_OF_ROW}};
     struct map_run run;
     struct exec_result out;
-    bool late;
     TRY(map_run_open(&m, &run));
     c->plan = run.plan;
     err e = map_run_step(&run, &out);
     if (e >= 0) e = exec_quiet(run.exec);
-    if (e >= 0) e = graph_stopped(job, 0, &late);
     if (e >= 0) e = graph_result_groups(r, c->root);
     if (e >= 0) e = map_run_keep(&run, &r->model);
     map_run_close(&run);

@@ -1,37 +1,48 @@
-/* gather.c - sums over the edges of a row; see gather.h.
+/* gather.c - sums over the edges of rows; see gather.h.
  *
- * Four sums in turn for the blocks of four edges, then one by one: the order follows from the length of the row alone.  What is
- * slow are the loads of y from all over the memory; several rows are in flight at once, as no sum depends on another's. */
+ * Four sums in turn for the blocks of four edges, then one by one.  What is slow are the loads of y from all over the memory;
+ * several rows are in flight at once, as no sum depends on another's.  Compiled without automatic vectors: one made of single
+ * loads is slower than the loads. */
 #include "learn/graph/gather.h"
 
 #include <stddef.h>
 
-f64 gather_f64(const u32 *from, const f64 *weight, i64 n, const f64 *y) {
-    f64 s[4] = {0};
-    i64 i = 0;
-    if (weight) {
-        for (; i + 4 <= n; i += 4)
-            for (i32 k = 0; k < 4; k++) s[k] += weight[i + k] * y[from[i + k]];
-        for (; i < n; i++) s[0] += weight[i] * y[from[i]];
-    } else {
-        for (; i + 4 <= n; i += 4)
-            for (i32 k = 0; k < 4; k++) s[k] += y[from[i + k]];
-        for (; i < n; i++) s[0] += y[from[i]];
+/* The loop over rows; TERM(e): what edge e brings. */
+#define SUM_ROWS(type)                                                                                                           \
+    for (i64 r = 0; r < n; r++) {                                                                                                \
+        type s0 = 0, s1 = 0, s2 = 0, s3 = 0;                                                                                     \
+        i64 e = row[r];                                                                                                          \
+        const i64 end = row[r + 1];                                                                                              \
+        for (; e + 4 <= end; e += 4) {                                                                                           \
+            s0 += TERM(e);                                                                                                       \
+            s1 += TERM(e + 1);                                                                                                   \
+            s2 += TERM(e + 2);                                                                                                   \
+            s3 += TERM(e + 3);                                                                                                   \
+        }                                                                                                                        \
+        for (; e < end; e++) s0 += TERM(e);                                                                                      \
+        sum[r] = (s0 + s1) + (s2 + s3);                                                                                          \
     }
-    return (s[0] + s[1]) + (s[2] + s[3]);
+
+void gather_f32(const i64 *row, const u32 *from, const f64 *weight, i64 n, const f32 *y, f32 *sum) {
+    if (weight) {
+#define TERM(e) (f32)weight[e] * y[from[e]]
+        SUM_ROWS(f32)
+#undef TERM
+        return;
+    }
+#define TERM(e) y[from[e]]
+    SUM_ROWS(f32)
+#undef TERM
 }
 
-f64 gather_f32(const u32 *from, const f64 *weight, i64 n, const f32 *y) {
-    f64 s[4] = {0};
-    i64 i = 0;
+void gather_f64(const i64 *row, const u32 *from, const f64 *weight, i64 n, const f32 *y, f64 *sum) {
     if (weight) {
-        for (; i + 4 <= n; i += 4)
-            for (i32 k = 0; k < 4; k++) s[k] += weight[i + k] * (f64)y[from[i + k]];
-        for (; i < n; i++) s[0] += weight[i] * (f64)y[from[i]];
-    } else {
-        for (; i + 4 <= n; i += 4)
-            for (i32 k = 0; k < 4; k++) s[k] += (f64)y[from[i + k]];
-        for (; i < n; i++) s[0] += (f64)y[from[i]];
+#define TERM(e) weight[e] * (f64)y[from[e]]
+        SUM_ROWS(f64)
+#undef TERM
+        return;
     }
-    return (s[0] + s[1]) + (s[2] + s[3]);
+#define TERM(e) (f64)y[from[e]]
+    SUM_ROWS(f64)
+#undef TERM
 }

@@ -178,10 +178,17 @@ i32 graph_cut(const struct graph *g, i32 lo, i32 hi, i32 n, i32 *at) {
     return parts;
 }
 
+/* A block of few edges is one part. */
 static err cut_parts(struct graph *g) {
-    const i32 n = (i32)lmax(1, lmin(GRAPH_PARTS, work_before(g, g->n) / PART_WORK));
-    NEW(g->part, n + 1);
-    g->npart = graph_cut(g, 0, g->n, n, g->part);
+    const i64 all = work_before(g, g->n);
+    const i32 most = (i32)lmax(1, lmin(GRAPH_PARTS, all / PART_WORK));
+    NEW(g->part, most + GRAPH_BLOCKS + 2);
+    for (i32 b = 0; b <= GRAPH_BLOCKS; b++) {
+        const i32 lo = g->block[b], hi = g->block[b + 1];
+        const i64 share = work_before(g, hi) - work_before(g, lo);
+        g->npart += graph_cut(g, lo, hi, (i32)lmax(1, most * share / lmax(1, all)), g->part + g->npart);
+        g->block_part[b + 1] = g->npart;
+    }
     return 0;
 }
 
@@ -194,7 +201,7 @@ static err make(struct making *k, enum graph_order order) {
     NEW(g->out, g->n);
     TRY(order == GRAPH_BY_DEGREE ? order_by_degree(k->s, k->both, g) : order_by_color(k->s, g));
     TRY(sort_edges(k));
-    return cut_parts(g);
+    return order == GRAPH_BY_DEGREE ? cut_parts(g) : 0;
 }
 
 err graph_new(const struct edge_set *s, enum graph_order order, bool both, bool loops, struct pool *pool, struct graph **out) {
@@ -290,9 +297,10 @@ const struct model_ops graph_ops = {.free = free_result};
 
 f64 graph_deadline(const struct options *o) { return o->time_limit > 0 ? clock_now() + o->time_limit : 0; }
 
-err graph_stopped(const struct learn_job *job, f64 deadline, bool *late) {
-    bool signal;
-    TRY(map_run_stopped(&job->use, deadline, &signal, late));
-    if (signal) return FAIL_AT(E806, NULL, "the same command again", "stopped as asked; nothing was written");
+err graph_stopped(const struct learn_job *job, f64 deadline, err *why, bool *ended) {
+    bool signal, late;
+    TRY(map_run_stopped(&job->use, deadline, &signal, &late));
+    *ended = signal || late;
+    *why = signal ? STOP_SIGNAL : late ? STOP_TIME : 0;
     return 0;
 }

@@ -14,7 +14,8 @@
 #include "learn/edge_set.h"
 #include "learn/map_run.h"
 
-enum { GRAPH_PARTS = 256 };
+/* PARTS: at most so many, about; BLOCKS: of nodes with edges from them, in the order GRAPH_BY_DEGREE. */
+enum { GRAPH_PARTS = 512, GRAPH_BLOCKS = 4 };
 
 /* The edges by the node that they lead to; nodes in an order of their own, that of their positions. */
 struct graph {
@@ -29,12 +30,15 @@ struct graph {
     f64 *out;     /* [n] by position: sum of the weights of edges from there */
     i32 npart;
     i32 *part;    /* [npart + 1] first position of each part; a function of the graph alone */
+    /* GRAPH_BY_DEGREE: first position and first part of each block; the last block has the nodes without edges from them. */
+    i32 block[GRAPH_BLOCKS + 2], block_part[GRAPH_BLOCKS + 2];
     i32 nclass;   /* GRAPH_BY_COLOR: positions [part_of[c], part_of[c + 1]) of the array `color` have no edges among them */
     i32 *color;   /* [nclass + 1] first position of each color */
 };
 
 /* Order of positions.  DEGREE: by the power of two below the number of edges from a node, most first, then by the number of
- * edges to it: what is read most stands together, and rows of one length follow each other.  COLOR: nodes without edges between
+ * edges to it: what is read most stands together, and rows of one length follow each other.  The nodes are dealt to the blocks
+ * in that order, so that each block is a sample of all.  COLOR: nodes without edges between
  * them stand together (greedy coloring, most edges first). */
 enum graph_order { GRAPH_BY_DEGREE, GRAPH_BY_COLOR };
 
@@ -68,8 +72,8 @@ err graph_result_groups(struct graph_result *r, const u32 *label);
 extern const struct learner learner_pagerank, learner_components, learner_labels;
 extern const struct model_ops graph_ops;
 
-/* Ends of a run of steps; collective.  E806 after a signal. */
-err graph_stopped(const struct learn_job *job, f64 deadline, bool *late);
+/* Ends of a run of steps: *why is STOP_SIGNAL, STOP_TIME or 0.  Collective. */
+err graph_stopped(const struct learn_job *job, f64 deadline, err *why, bool *ended);
 f64 graph_deadline(const struct options *o); /* of --time-limit; 0 = none */
 
 #endif

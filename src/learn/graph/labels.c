@@ -8,6 +8,7 @@
  * Edges count in both directions and by their weights; of labels with equal weight a node keeps its own, else lots drawn by a
  * hash decide.  Nodes of one color have no edges among them, so they change at the same time without reading each other, and a
  * change raises the weight of edges within communities: it ends, when a sweep changes no label.  A plan is one sweep. */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -189,28 +190,33 @@ static void drop(struct labels *l) {
     mem_free(l->label);
 }
 
-static void say(const struct learn_job *job, const struct graph_result *r, i64 most, f64 began) {
+/* before: nodes that changed in the sweep before; their number goes on to fall by the same factor, down to 0. */
+static void say(const struct learn_job *job, const struct graph_result *r, f64 before, f64 began) {
     char text[96];
+    const f64 falls = r->residual / dmax(1, before), seconds = clock_now() - began;
+    const f64 more = r->residual == 0 ? 0 : falls < 1 ? 1 + log(r->residual) / -log(falls) : (f64)job->o->max_iter;
+    const i64 steps = lmin(job->o->max_iter, r->iterations + (i64)ceil(dmin(more, 1e9)));
     snprintf(text, sizeof text, "labels: %.0f changed", r->residual);
-    event_emit(job->use.events, &(struct event){.kind = EVENT_WORK, .text = text, .step = r->iterations, .steps = most,
-                                                .seconds = clock_now() - began, .left = -1});
+    event_emit(job->use.events, &(struct event){.kind = EVENT_WORK, .text = text, .step = r->iterations, .steps = steps,
+                                                .seconds = seconds,
+                                                .left = seconds / (f64)r->iterations * (f64)(steps - r->iterations)});
 }
 
 static err sweeps(const struct learn_job *job, struct labels *l, struct map_run *run, struct graph_result *r) {
     const i64 most = job->o->max_iter;
     const f64 deadline = graph_deadline(job->o), began = clock_now();
-    bool late = false;
-    while (!r->settled && !late && r->iterations < most) {
+    bool ended = false;
+    while (!r->settled && !ended && r->iterations < most) {
         struct exec_result out;
         TRY(map_run_step(run, &out));
         TRY(exec_quiet(run->exec));
-        r->iterations++;
+        const f64 before = r->iterations++ ? r->residual : (f64)l->g->n;
         r->residual = (f64)l->changed;
         r->settled = l->changed == 0;
-        say(job, r, most, began);
-        TRY(graph_stopped(job, deadline, &late));
+        say(job, r, before, began);
+        TRY(graph_stopped(job, deadline, &r->model.stopped, &ended));
     }
-    r->model.stopped = late ? STOP_TIME : 0;
+    if (r->settled) r->model.stopped = 0;
     return 0;
 }
 

@@ -3,7 +3,8 @@
 
 #include "base/mem.h"
 
-enum { CLASSES = 34, LENGTHS = 1024 };
+/* DEAL: nodes that go to a block together, a cache line of f32; 1 in a graph of fewer than DEAL_FROM nodes. */
+enum { CLASSES = 34, LENGTHS = 1024, DEAL = 16, DEAL_FROM = 4096 };
 
 /* 0 for no edge from a node, else 1 + the power of two below their number. */
 static i32 class_of(u32 degree) { return degree ? 32 - __builtin_clz(degree) : 0; }
@@ -52,6 +53,20 @@ static void set_positions(struct graph *g) {
     for (i32 i = 0; i < g->n; i++) g->at[g->node[i]] = (u32)i;
 }
 
+/* Deals the nodes with edges from them to the blocks in turn; those without are the last block. */
+static void deal(struct graph *g, const u32 *from_degree, u32 *sorted) {
+    i32 linked = 0, to = 0;
+    for (; linked < g->n && from_degree[g->node[linked]] > 0; linked++) sorted[linked] = g->node[linked];
+    const i32 some = linked < DEAL_FROM ? 1 : DEAL;
+    for (i32 b = 0; b < GRAPH_BLOCKS; b++) {
+        g->block[b] = to;
+        for (i64 i = (i64)b * some; i < linked; i += (i64)GRAPH_BLOCKS * some)
+            for (i64 k = i; k < lmin(i + some, linked); k++) g->node[to++] = sorted[k];
+    }
+    g->block[GRAPH_BLOCKS] = linked;
+    g->block[GRAPH_BLOCKS + 1] = g->n;
+}
+
 err order_by_degree(const struct edge_set *s, bool both, struct graph *g) {
     struct degrees d = {0};
     u32 *key = NULL, *other = NULL;
@@ -59,6 +74,7 @@ err order_by_degree(const struct edge_set *s, bool both, struct graph *g) {
     if (e >= 0) e = mem_new((void **)&key, g->n, sizeof *key);
     if (e >= 0) e = mem_new((void **)&other, g->n, sizeof *other);
     if (e >= 0) e = sort_degrees(&d, g->n, key, other, g->node);
+    if (e >= 0) deal(g, d.from, other);
     if (e >= 0) set_positions(g);
     free_degrees(&d);
     mem_free(key);
