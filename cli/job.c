@@ -29,16 +29,20 @@ stretto_err job_parse(const struct args *outer, const struct launcher *l, struct
 }
 
 /* The model and run that `train` would write, or that `resume` continues. */
-static void name_files(struct inner *in) {
+static stretto_err name_files(struct inner *in) {
     const struct cli *c = &in->c;
     const char *data = c->args.arg[0];
     if (c->args.verb != VERB_resume) {
         cli_train_files(&c->args, &c->o, in->model, in->run);
-        return;
+        return 0;
     }
+    char *run;
+    TRY(stretto_run_fetch(data, &run));
     const size_t n = strlen(data), tail = n > 4 && strcmp(data + n - 4, ".run") == 0 ? 4 : 0;
-    snprintf(in->run, sizeof in->run, "%s", data);
+    snprintf(in->run, sizeof in->run, "%s", run);
+    stretto_text_free(run);
     snprintf(in->model, sizeof in->model, "%.*s", (int)(n - tail), data);
+    return 0;
 }
 
 static stretto_err add_option(struct inner *in, enum opt_id id) {
@@ -109,7 +113,7 @@ stretto_err job_fill(struct cli *c, const struct launcher *l, struct inner *in, 
     const ssize_t n = readlink("/proc/self/exe", in->program, sizeof in->program - 1);
     const struct options *o = &c->o, *inner = &in->c.o;
     if (n <= 0) return FAIL(E701, "the path of this program cannot be found");
-    name_files(in);
+    TRY(name_files(in));
     TRY(make_again(in));
     TRY(find_heal(in));
     find_environment(in);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli.h"
 
 static bool same_file(const struct stat *written, const char *read) {
@@ -32,10 +33,20 @@ static stretto_err need_folder(const char *option, const char *path) {
     return FAIL_AT(E702, path, fix, "cannot write into the folder %.4000s: %s", folder, strerror(why));
 }
 
+static stretto_err look_remote(const struct cli *c, const char *option, const char *path) {
+    char fix[CLI_PATH];
+    bool read = (c->o.config && strcmp(c->o.config, path) == 0) || (c->o.plan && strcmp(c->o.plan, path) == 0);
+    for (i32 i = 0; i < c->args.narg; i++) read = read || strcmp(c->args.arg[i], path) == 0;
+    if (!read) return file_option(file_remote_writable(path), option);
+    snprintf(fix, sizeof fix, "%s OTHER", option);
+    return FAIL_AT(E702, path, fix, "%s would overwrite what is read from", option);
+}
+
 static stretto_err look(const struct cli *c, const char *option, const char *path) {
     struct stat st;
     char fix[CLI_PATH];
     if (!path || !*path || strcmp(path, "-") == 0) return 0;
+    if (file_is_remote(path)) return look_remote(c, option, path);
     if (stat(path, &st) != 0) return need_folder(option, path);
     snprintf(fix, sizeof fix, "%s %.4000s/NAME", option, path);
     if (S_ISDIR(st.st_mode)) return FAIL_AT(E702, path, fix, "cannot write: this is a directory");

@@ -22,10 +22,13 @@ stretto_err cmd_check(struct cli *c) {
 /* A model starts with the 8-byte length of its header and '{'; everything else is data. */
 static bool looks_like_model(const char *path) {
     unsigned char head[9];
-    FILE *f = fopen(path, "rb");
-    size_t n = f ? fread(head, 1, sizeof head, f) : 0;
-    if (f) fclose(f);
-    return n == sizeof head && head[8] == '{' && head[5] == 0 && head[6] == 0 && head[7] == 0;
+    struct file_in f;
+    const struct err_record before = *err_last();
+    const bool opened = file_open(path, &f) >= 0;
+    const bool read = opened && f.size >= (i64)sizeof head && file_read_at(&f, 0, head, sizeof head) >= 0;
+    if (opened) file_close(&f);
+    err_put(&before); /* reading it as data reports the failure */
+    return read && head[8] == '{' && head[5] == 0 && head[6] == 0 && head[7] == 0;
 }
 
 stretto_err cmd_info(struct cli *c) {

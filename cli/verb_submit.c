@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "job.h"
@@ -51,7 +52,8 @@ static stretto_err check_run(const char *run) {
 static stretto_err check_resume(const char *run) {
     char *data = NULL, *model = NULL;
     stretto_err e = stretto_run_paths(run, &data, &model);
-    if (e >= 0 && access(data, R_OK) != 0) e = FAIL(E701, "the data file of the run cannot be read: %s", data);
+    const bool readable = e >= 0 && (file_is_remote(data) ? file_exists(data) : access(data, R_OK) == 0);
+    if (e >= 0 && !readable) e = FAIL(E701, "the data file of the run cannot be read: %s", data);
     stretto_text_free(data);
     stretto_text_free(model);
     return e;

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/mirror.h"
+#include "base/file.h"
 #include "signals.h"
 
 /* Read by the signal handler only. */
@@ -37,6 +39,7 @@ void cli_train_files(const struct args *a, const struct options *o, char model[C
     if (o->out && *o->out) snprintf(model, CLI_PATH, "%.4300s", o->out);
     else snprintf(model, CLI_PATH, "%.*s.model", (int)strcspn(name, "."), name);
     if (o->run_dir && *o->run_dir) snprintf(run_dir, CLI_PATH, "%.4300s", o->run_dir);
+    else if (file_is_remote(model)) mirror_folder(model, ".run", run_dir, CLI_PATH);
     else snprintf(run_dir, CLI_PATH, "%.4300s.run", model);
 }
 
@@ -87,8 +90,9 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     trained = reason >= 0 && reason != STRETTO_STOP_SIGNAL;
     console_close(&c->console);
     if (reason == STRETTO_STOP_SIGNAL) {
-        char fix[4200];
+        char fix[2 * CLI_PATH + 64];
         snprintf(fix, sizeof fix, "stretto resume %s", run_dir);
+        if (file_is_remote(model)) snprintf(fix, sizeof fix, "stretto resume %s   or, on any host, %s.run", run_dir, model);
         const stretto_err e = FAIL_AT(E802, NULL, fix, "stopped as asked; a checkpoint is in %s", run_dir);
         c->shown = c->silent;
         cli_show_error(c); /* show it before ranks exit: the first to exit may end all */
@@ -152,8 +156,8 @@ stretto_err cmd_train(struct cli *c) {
 
 stretto_err cmd_resume(struct cli *c) {
     static const enum opt_id later[] = {OPT_plot, OPT_trace, OPT_require_skill}; /* set when the run began, used at its end */
-    char config[4200], *data = NULL, *model = NULL;
-    const char *run_dir = c->args.arg[0];
+    char config[4200], *data = NULL, *model = NULL, *run_dir;
+    TRY(stretto_run_fetch(c->args.arg[0], &run_dir));
     snprintf(config, sizeof config, "%s/config.json", run_dir);
     stretto_err e = stretto_run_paths(run_dir, &data, &model);
     if (e >= 0) e = stretto_config_load(c->config, config);
@@ -161,5 +165,6 @@ stretto_err cmd_resume(struct cli *c) {
     if (e >= 0) e = train(c, data, cli_out(c, model), run_dir, 1);
     stretto_text_free(data);
     stretto_text_free(model);
+    stretto_text_free(run_dir);
     return e;
 }

@@ -156,6 +156,9 @@ STRETTO_API stretto_err stretto_trainer_run_dir(stretto_trainer *self, const cha
 /* Paths of the data file and the model of a run directory, to resume it; its options are in config.json (stretto_config_load).
  * E701: cannot read.  E705: nothing to resume. */
 STRETTO_API stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **model_path);
+/* The run directory on this host of a run that may be in HDFS: what is newer there is fetched. Free *run_dir_out with
+ * stretto_text_free. E704: it belongs to another run.  E705: no run there.  E706: HDFS cannot be used. */
+STRETTO_API stretto_err stretto_run_fetch(const char *run, char **run_dir_out);
 /* Path of the model to be written, stored in the run directory and the report.  Call it before stretto_trainer_run_dir. */
 STRETTO_API stretto_err stretto_trainer_target(stretto_trainer *self, const char *model_path);
 /* Train and score.  Returns 0 or a STRETTO_STOP reason.  E501: diverged.  E801, E802: a rank was lost.  E806: stopped before

@@ -81,7 +81,7 @@ bool advice_concerns(const struct options *o, i32 id) {
 
 void advice_command(const struct options *o, const char *path, struct str *out) {
     char word[MEND_PATH];
-    str_addf(out, "stretto train %s", mend_from(path, word));
+    str_addf(out, "stretto train %s", mend_data(path, word));
     for (i32 i = 0; i < OPT_COUNT; i++)
         if (advice_concerns(o, i)) str_addf(out, " --%s %s", opt_info((enum opt_id)i)->name, mend_words(o->meta[i].text, word));
     str_add(out, "\n");

@@ -4,6 +4,7 @@
 
 #include "api/keep.h"
 #include "api/lost.h"
+#include "api/mirror.h"
 #include "api/plan_shape.h"
 #include "api/ranks.h"
 #include "base/file.h"
@@ -135,6 +136,7 @@ static err fit(struct stretto_trainer *t) {
     t->job.use.comm = t->ctx.use.comm;
     TRY(run_dir_config(t));
     TRY(run_data_write(t));
+    if (t->run_dir && !trainer_is_silent(t)) TRY(mirror_open(t));
     TRY(load_plan(t));
     TRY(find_trained(t, &found));
     if (found) return t->model && t->learner->ops->take ? t->learner->ops->take(t->model->m, t->data->set, &t->events) : 0;

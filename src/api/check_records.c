@@ -186,7 +186,7 @@ static bool is_command_part(const struct options *o, i32 id) {
 
 static void command_of(const struct records *r, const char *path, struct str *out) {
     char word[MEND_PATH];
-    str_addf(out, "stretto train %s", mend_from(path, word));
+    str_addf(out, "stretto train %s", mend_data(path, word));
     for (i32 i = 0; i < OPT_COUNT; i++)
         if (is_command_part(r->o, i))
             str_addf(out, " --%s %s", opt_info((enum opt_id)i)->name, mend_words(r->o->meta[i].text, word));

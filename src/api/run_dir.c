@@ -16,6 +16,7 @@
 
 #include "api/api.h"
 #include "api/config.h"
+#include "api/mirror.h"
 #include "api/plan_shape.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -54,6 +55,7 @@ err run_dir_write(const struct stretto_trainer *t, const char *name, struct str 
 /* Absolute path of a file, which need not exist yet: a resume may start in another folder. */
 static const char *whole_path(const char *path, char full[2 * PATH_MAX]) {
     char here[PATH_MAX];
+    if (file_is_remote(path)) return path;
     if (!path || realpath(path, full)) return path ? full : NULL;
     if (path[0] == '/' || !getcwd(here, sizeof here)) return path;
     snprintf(full, 2 * PATH_MAX, "%s/%s", here, path);
@@ -175,6 +177,7 @@ err run_dir_finish(struct stretto_trainer *t) {
     }
     if (t->run_dir && t->model->m->stopped != STOP_TIME) { /* a run that reached its time limit can continue */
         TRY(write_run(t, true));
+        mirror_end(t);
         TRY(forget(t));
     }
     if (t->model->m->stopped == STOP_TIME) status_end(&t->status, "unfinished", err_exit_status(-E807));
@@ -200,6 +203,9 @@ static void open_status(struct stretto_trainer *t) {
 }
 
 stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int resume) {
+    if (file_is_remote(path))
+        return FAIL_AT(E106, "--run-dir", "a folder of this host; the checkpoints of a model in HDFS are copied to MODEL.run",
+                       "the run folder cannot be in HDFS");
     TRY(file_option(file_make_dir(path), "--run-dir"));
     mem_free(t->run_dir);
     if (!(t->run_dir = mem_strdup(path))) return -E601;
@@ -226,7 +232,7 @@ static void take_over(struct stretto_trainer *t) {
     t->resume = true; /* append to its metrics */
     trainer_listen(t);
     if (!t->run_dir) return;
-    if (lock(t) < 0 || open_metrics(t) < 0)
+    if (lock(t) < 0 || open_metrics(t) < 0 || mirror_open(t) < 0)
         event_note(&t->events, EVENT_WARNING, "the first rank died, and its files are no longer written: %s", err_last()->text);
     err_clear();
 }
@@ -257,12 +263,19 @@ err run_dir_status(struct stretto_trainer *t, err e) {
 }
 
 void run_dir_close(struct stretto_trainer *t) {
+    mirror_close(t);
     status_end(&t->status, "ended", 0);
     if (t->metrics) jsonl_close(t->metrics);
     mem_free(t->metrics);
     t->metrics = NULL;
     if (t->lock >= 0) close(t->lock);
     t->lock = -1;
+}
+
+stretto_err stretto_run_fetch(const char *run, char **run_dir_out) {
+    if (file_is_remote(run)) return mirror_fetch(run, run_dir_out);
+    *run_dir_out = mem_strdup(run);
+    return *run_dir_out ? 0 : -E601;
 }
 
 stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **model_path) {

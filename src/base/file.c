@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/hdfs.h"
 #include "base/mem.h"
 
 enum { OUT_BUFFER = 1 << 18, READ_STEP = 1 << 20 };
@@ -32,6 +33,7 @@ static err cannot_read(const char *path) {
 
 err file_open(const char *path, struct file_in *f) {
     *f = (struct file_in){.fd = -1, .path = path};
+    if (hdfs_is(path)) return hdfs_open(path, &f->remote, &f->size);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return cannot_read(path);
     struct stat st;
@@ -50,6 +52,7 @@ err file_open(const char *path, struct file_in *f) {
 
 err file_read_at(const struct file_in *f, i64 offset, void *to, i64 n) {
     char *p = to;
+    if (f->remote) return hdfs_read_at(f->remote, offset, to, n);
     while (n > 0) {
         ssize_t got = pread(f->fd, p, (size_t)n, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
@@ -67,6 +70,7 @@ err file_read_at(const struct file_in *f, i64 offset, void *to, i64 n) {
 
 err file_read_some(const struct file_in *f, void *to, i64 n, i64 *got) {
     ssize_t k;
+    if (f->remote) return hdfs_read_some(f->remote, to, n, got);
     do k = read(f->fd, to, (size_t)n);
     while (k < 0 && errno == EINTR);
     if (k < 0) return cannot_read(f->path);
@@ -76,6 +80,8 @@ err file_read_some(const struct file_in *f, void *to, i64 n, i64 *got) {
 
 void file_close(struct file_in *f) {
     if (f->fd >= 0) close(f->fd);
+    hdfs_close(f->remote);
+    f->remote = NULL;
     f->fd = -1;
 }
 
@@ -222,8 +228,26 @@ static void out_free(struct file_out *f) {
     *f = (struct file_out){.fd = -1};
 }
 
+/* The temporary file of a remote one: without a name, so that it ends with the process. */
+static err create_remote(const char *path, struct file_out *f) {
+    const char *folder = getenv("TMPDIR");
+    char tmp[4096];
+    snprintf(tmp, sizeof tmp, "%.4000s/stretto-XXXXXX", folder && *folder ? folder : "/tmp");
+    f->fd = mkostemp(tmp, O_CLOEXEC);
+    if (f->fd < 0) return cannot_write(tmp, NULL, 0);
+    unlink(tmp);
+    f->remote = true;
+    f->path = mem_strdup(path);
+    f->tmp = mem_strdup(tmp);
+    f->buf = mem_alloc(OUT_BUFFER);
+    if (f->path && f->tmp && f->buf) return 0;
+    out_free(f);
+    return -E601;
+}
+
 err file_create(const char *path, struct file_out *f) {
     *f = (struct file_out){.fd = -1};
+    if (hdfs_is(path)) return create_remote(path, f);
     struct stat st;
     bool there = stat(path, &st) == 0;
     if (there && S_ISDIR(st.st_mode)) return FAIL_AT(E702, path, NULL, "cannot write: this is a directory");
@@ -293,11 +317,25 @@ err file_sync(struct file_out *f) {
     i64 waiting = f->fill;
     f->fill = 0;
     TRY(put(f, f->buf, waiting));
-    return f->tmp && fsync(f->fd) != 0 ? cannot_write(f->tmp, f->path, f->written) : 0;
+    return f->tmp && !f->remote && fsync(f->fd) != 0 ? cannot_write(f->tmp, f->path, f->written) : 0;
+}
+
+/* Sends the temporary file. */
+static err commit_remote(struct file_out *f) {
+    void *p = f->written > 0 ? mmap(NULL, (size_t)f->written, PROT_READ, MAP_SHARED, f->fd, 0) : NULL;
+    if (p == MAP_FAILED) return cannot_write(f->tmp, f->path, f->written);
+    const err e = hdfs_put(f->path, p, f->written);
+    if (p) munmap(p, (size_t)f->written);
+    return e;
 }
 
 err file_commit(struct file_out *f) {
     err e = file_sync(f);
+    if (e >= 0 && f->remote) {
+        e = commit_remote(f);
+        out_free(f);
+        return e;
+    }
     if (e >= 0 && f->tmp && rename(f->tmp, f->path) != 0) e = cannot_write(f->tmp, f->path, f->written);
     if (e < 0) {
         file_abort(f);
@@ -309,7 +347,7 @@ err file_commit(struct file_out *f) {
 }
 
 void file_abort(struct file_out *f) {
-    if (f->fd >= 0 && f->tmp) unlink(f->tmp);
+    if (f->fd >= 0 && f->tmp && !f->remote) unlink(f->tmp);
     out_free(f);
 }
 
@@ -352,11 +390,13 @@ err file_map(const char *path, struct file_map *m) {
         file_close(&f);
         return f.size == 0 ? 0 : FAIL_AT(E701, path, NULL, "this is no regular file, it cannot be mapped");
     }
-    void *p = mmap(NULL, (size_t)f.size, PROT_READ, MAP_SHARED, f.fd, 0);
+    void *p = f.remote ? mmap(NULL, (size_t)f.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                       : mmap(NULL, (size_t)f.size, PROT_READ, MAP_SHARED, f.fd, 0);
     err e = p == MAP_FAILED ? cannot_read(path) : 0;
+    if (e >= 0 && f.remote && (e = file_read_at(&f, 0, p, f.size)) < 0) munmap(p, (size_t)f.size);
     file_close(&f);
     if (e < 0) return e;
-    *m = (struct file_map){p, f.size};
+    *m = (struct file_map){.p = p, .size = f.size};
     return 0;
 }
 
@@ -368,6 +408,7 @@ void file_unmap(struct file_map *m) {
 err file_make_dir(const char *path) {
     char part[4096];
     size_t n = strlen(path);
+    if (hdfs_is(path)) return hdfs_make_dir(path);
     if (n == 0 || n >= sizeof part) return FAIL(E702, "a folder name of %zu characters cannot be used", n);
     memcpy(part, path, n + 1);
     for (size_t i = 1; i <= n; i++) {
@@ -401,6 +442,7 @@ bool file_first_line(const char *path, char *out, size_t size) {
 }
 
 err file_rename(const char *from, const char *to) {
+    if (hdfs_is(from)) return hdfs_rename(from, to);
     if (rename(from, to) != 0) return cannot_write(to, NULL, 0);
     sync_dir(to);
     return 0;
@@ -408,6 +450,7 @@ err file_rename(const char *from, const char *to) {
 
 err file_remove_dir(const char *path) {
     char inner[4096];
+    if (hdfs_is(path)) return hdfs_remove(path);
     DIR *d = opendir(path);
     for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
         /* rmdir reports what remains */
@@ -417,4 +460,15 @@ err file_remove_dir(const char *path) {
     return FAIL_AT(E702, path, "check the rights of the folder", "cannot remove the folder: %s", strerror(errno));
 }
 
-bool file_exists(const char *path) { return access(path, F_OK) == 0; }
+bool file_exists(const char *path) {
+    struct hdfs_status s;
+    bool there = false;
+    if (!hdfs_is(path)) return access(path, F_OK) == 0;
+    const struct err_record before = *err_last();
+    if (hdfs_find(path, &there, &s) < 0) err_put(&before);
+    return there;
+}
+
+bool file_is_remote(const char *path) { return hdfs_is(path); }
+
+err file_remote_writable(const char *path) { return hdfs_writable(path); }

@@ -2,6 +2,8 @@
  *
  *     PATH.tmp  --write, write, ...--  fsync  --rename-->  PATH       (a reader sees the old file or the new one)
  *
+ * A path hdfs://.. is a file of HDFS (hdfs.h): what is written goes to a temporary file of this host and is sent at the commit.
+ *
  * Reading uses pread: a mapped file that shrinks kills the process (SIGBUS), a short pread is an error (E213). */
 #ifndef STRETTO_BASE_FILE_H
 #define STRETTO_BASE_FILE_H
@@ -12,6 +14,7 @@ struct file_in {
     int fd;
     i64 size;         /* at open time; -1 for a pipe */
     const char *path; /* borrowed */
+    struct hdfs_in *remote; /* NULL for a file of this host */
 };
 
 err file_open(const char *path, struct file_in *f);                  /* E701; a directory is E202 */
@@ -26,6 +29,7 @@ err file_load(const char *path, i64 max, char **data, i64 *size);
 struct file_out {
     int fd;
     char *path, *tmp; /* tmp NULL: writes in place */
+    bool remote;      /* path is in HDFS; tmp has lost its name already */
     char *buf;
     i64 fill, written;
 };
@@ -55,7 +59,8 @@ bool file_room(const char *path, struct file_room *out); /* false: nothing is kn
 /* A file of so many bytes that hold its place on the disk: E702, E703.  Where the file system reserves nothing, an empty one. */
 err file_reserve(const char *path, i64 bytes);
 
-/* Read-only mapping of a whole file. Only for the program's own files (cache, model): they are replaced, never truncated. */
+/* Read-only mapping of a whole file; of a remote file, a copy in memory.
+ * Only for the program's own files (cache, model): they are replaced, never truncated. */
 struct file_map {
     const void *p;
     i64 size;
@@ -70,6 +75,8 @@ bool file_first_line(const char *path, char *out, size_t size);
 err file_rename(const char *from, const char *to);      /* renames a file or folder and syncs its parent */
 err file_remove_dir(const char *path);                 /* with its files but not subfolders; succeeds if it does not exist */
 bool file_exists(const char *path);
+bool file_is_remote(const char *path);    /* NULL is allowed */
+err file_remote_writable(const char *path); /* E702 if the folder of a remote file is absent or may not be written to */
 /* Exclusive lock; retries for half a second, because a killed process releases its locks with a delay. */
 bool file_lock(int fd);
 

@@ -5,10 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
-
-enum { FILE_MAX = 256 << 20 };
 
 static json_t *in(struct js *v) { return (json_t *)(void *)v; }
 static const json_t *in_const(const struct js *v) { return (const json_t *)(const void *)v; }
@@ -31,16 +28,6 @@ err js_parse_foreign(const char *text, size_t n, const char *name, struct js **t
     json_error_t why;
     *to = out(json_loadb(text, n, JSON_DECODE_ANY, &why));
     return *to ? 0 : not_json(name, &why);
-}
-
-err js_load(const char *path, struct js **to) {
-    char *text;
-    i64 n;
-    *to = NULL;
-    TRY(file_load(path, FILE_MAX, &text, &n));
-    err e = js_parse(text, (size_t)n, path, to);
-    mem_free(text);
-    return e;
 }
 
 void js_free(struct js *v) { json_decref(in(v)); }

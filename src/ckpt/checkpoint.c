@@ -86,6 +86,17 @@ err ckpt_find(const char *dir, i32 k, char path[4096], i64 *number) {
     return ckpt_path(dir, at, CKPT_WHOLE, path);
 }
 
+i64 ckpt_number_of(const char *name) { return number_of(name, CKPT_WHOLE); }
+
+err ckpt_files(const char *path, err (*each)(void *self, const char *name), void *self) {
+    DIR *d = opendir(path);
+    err e = d ? 0 : FAIL_AT(E701, path, NULL, "cannot read the folder: %s", strerror(errno));
+    for (const struct dirent *x = d ? readdir(d) : NULL; e >= 0 && x; x = readdir(d))
+        if (x->d_name[0] != '.') e = each(self, x->d_name);
+    if (d) closedir(d);
+    return e;
+}
+
 /* ------------------------------------------------------------------ opening ------------------------------------------------- */
 
 struct ckpt {

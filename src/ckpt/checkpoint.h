@@ -50,6 +50,10 @@ err ckpt_trim(const char *dir, i64 number, i32 keep);
 /* The k-th newest checkpoint of dir, k from 0. E705 if there are fewer. */
 err ckpt_find(const char *dir, i32 k, char path[4096], i64 *number);
 
+i64 ckpt_number_of(const char *name); /* of "000000000300.ckpt"; -1 = it is no such name */
+/* Calls each for the names of the files of a checkpoint until it fails. */
+err ckpt_files(const char *path, err (*each)(void *self, const char *name), void *self);
+
 struct ckpt;
 /* E701 if a part cannot be read, E901 if one is damaged; the message names the file. */
 err ckpt_open(const char *path, struct ckpt **out);

@@ -16,8 +16,10 @@ static bool ends(const char *s, size_t n, const char *end) {
     return n > k && !memcmp(s + n - k, end, k);
 }
 
-/* True for pipes and devices, which a command cannot read again. */
-static bool no_file(const char *path) { return !strcmp(path, "-") || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6); }
+/* True for pipes, devices and remote files, which a command cannot read (again). */
+static bool no_file(const char *path) {
+    return file_is_remote(path) || !strcmp(path, "-") || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+}
 
 /* Adds single quotes unless every character is safe in a shell. */
 static void quote(const char *s, char *out, size_t size) {
@@ -57,6 +59,10 @@ const char *mend_from(const char *path, char out[MEND_PATH]) {
     quote(no_file(path) ? "FILE" : path, name, sizeof name);
     snprintf(out, MEND_PATH, unpack ? "<(%s -dc %s)" : "%s%s", unpack ? unpack : "", name);
     return out;
+}
+
+const char *mend_data(const char *path, char out[MEND_PATH]) {
+    return file_is_remote(path) ? mend_words(path, out) : mend_from(path, out);
 }
 
 const char *mend_to(const char *path, const char *what, char out[MEND_PATH]) {

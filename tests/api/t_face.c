@@ -109,6 +109,10 @@ TEST(a_run_folder_remembers_its_paths) {
     T_OK(stretto_trainer_run_dir(t, folder, 0));
     T_FAILS(stretto_run_paths(folder, &data_path, &model_path), 705); /* not begun: nothing to resume */
     assert_true(stretto_trainer_run(t) > 0);
+    T_OK(stretto_run_fetch(folder, &yaml)); /* a folder of this host is itself */
+    assert_string_equal(yaml, folder);
+    stretto_text_free(yaml);
+    T_FAILS(stretto_run_fetch("hdfs://127.0.0.1:1/t.model.run", &yaml), 706);
     T_OK(stretto_run_paths(folder, &data_path, &model_path));
     assert_non_null(strstr(data_path, "tides.csv"));
     assert_non_null(strstr(model_path, "t.model"));
