@@ -5,8 +5,7 @@
 #
 # usage: hdfs.sh up DIR       make DIR and start; prints hdfs://127.0.0.1:BASE. DIR must be new or one that this script made
 #        hdfs.sh down DIR     end both processes, by their pid files
-# Needs Java 11 or later and the jars of pom.xml in HDFS_JARS:
-#        mvn -q -B -f tests/hdfs/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$PWD/build/hadoop
+# Needs Java 17 and the jars of Hadoop in HDFS_JARS (build/hadoop): python3 tests/yarn/cluster.py jars
 # HDFS_BASEPORT is the first port (19800). Exit 77: what is needed is not here.
 set -eu
 usage() { sed -n '5,6s/^# //p' "$0" >&2; exit 2; }

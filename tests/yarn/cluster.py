@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""cluster.py up FOLDER [NODES] | down FOLDER: a real YARN on this machine, for tests and for a first try (docs/yarn.md).
+"""cluster.py up FOLDER [NODES] | down FOLDER | jars: a real YARN on this machine, for tests and for a first try (docs/yarn.md).
 
 One ZooKeeper, one ResourceManager with the REST interface of YARN services, and NODES NodeManagers, which YARN takes for hosts: number i is
-127.0.0.(i+1).  Needs Java 17 and, once, Maven, which copies the jars of Hadoop (94 MB) into build/hadoop.  All that the processes write lies in
+127.0.0.(i+1).  Needs Java 17 and, once, Maven, which copies the jars of Hadoop (115 MB) into build/hadoop (`jars` does no more than that).  All that the processes write lies in
 FOLDER; FOLDER/attributes is an executable that a test may put there: NodeManagers call it as `attributes HOST` every second.
 Prints the address for STRETTO_YARN.  Exit status 77: Java or the jars cannot be had here."""
 import glob
@@ -16,7 +16,7 @@ import time
 import urllib.request
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-JARS = os.path.join(ROOT, "build", "hadoop", "yarn")
+JARS = os.path.join(ROOT, "build", "hadoop")
 JAVA = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "--add-opens=java.base/java.lang=ALL-UNNAMED"]  # Guice 4 on Java 17
 MEMORY, CORES = 4096, 4  # MiB and cores of a node
 NODE_LOST, MASTER_LOST = 10000, 40000  # ms of silence
@@ -40,7 +40,7 @@ def jars():
         if not shutil.which(tool):
             raise Absent("there is no %s here (Debian: packages openjdk-17-jre-headless, maven)" % tool)
     shutil.rmtree(JARS, True)
-    said = subprocess.run(["mvn", "-q", "-B", "-f", os.path.join(ROOT, "tests", "yarn", "pom.xml"), "dependency:copy-dependencies",
+    said = subprocess.run(["mvn", "-q", "-B", "-f", os.path.join(ROOT, "tests", "hadoop", "pom.xml"), "dependency:copy-dependencies",
                            "-DoutputDirectory=" + JARS, "-DincludeScope=runtime"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=900)
     if said.returncode != 0:
@@ -187,8 +187,15 @@ class Yarn:
 
 
 def main():
-    if len(sys.argv) < 3 or sys.argv[1] not in ("up", "down"):
+    if len(sys.argv) < 2 or sys.argv[1] not in ("up", "down", "jars") or (sys.argv[1] != "jars" and len(sys.argv) < 3):
         sys.exit(__doc__)
+    if sys.argv[1] == "jars":
+        try:
+            print(jars())
+        except Absent as why:
+            print("skipped: %s" % why)
+            sys.exit(77)
+        return
     y = Yarn(sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 2)
     if sys.argv[1] == "down":
         y.down()
