@@ -4,7 +4,6 @@
  *                    '------- struct launch_job --------'   '----- job.h -----' */
 #include <glob.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -62,14 +61,17 @@ static stretto_err check_resume(const char *run) {
 /* A mistake is found now, not after hours in a queue. */
 static stretto_err check_remote(struct inner *in, struct launch_job *j) {
     struct cli *c = &in->c;
-    struct stat st;
+    struct file_in file;
     if (c->o.meta[OPT_ranks].rank == OPT_RANK_FLAG && c->o.ranks != j->ranks)
         return FAIL_AT(E106, "--ranks", "leave out --ranks", "--ranks %lld, and %d hosts of %d ranks are asked for",
                        (long long)c->o.ranks, j->nodes, j->ranks_per_node);
     if (c->args.verb == VERB_resume) return check_resume(c->args.arg[0]);
     stretto_data *data = NULL;
-    if (stat(c->args.arg[0], &st) == 0) j->data_bytes = st.st_size;
     TRY(check_run(in->run));
+    if (file_open(c->args.arg[0], &file) >= 0) {
+        j->data_bytes = file.size > 0 ? file.size : 0;
+        file_close(&file);
+    }
     stretto_err e = stretto_data_open(c->config, c->args.arg[0], &data);
     if (e >= 0 && !c->o.quiet) fprintf(stderr, "%s\n", stretto_data_summary(data));
     if (e >= 0) e = check_plan(c, data, j);

@@ -30,6 +30,7 @@ struct member {
     char token[JOIN_TOKEN], mark[PATH_MAX + 32];
     i64 round;               /* the newest seen; 0 = none */
     bool ran, stopped;       /* its line was started; its ranks were asked to stop */
+    bool leaving;            /* the scheduler wants the container back */
     pid_t proxy, supervisor; /* 0 = none */
     sigset_t taken, before;
 };
@@ -193,14 +194,21 @@ static err begin(struct member *m) {
     return place_write(&m->at, name, m->token);
 }
 
+/* The scheduler wants the container back: all ranks write a checkpoint if they are given the time. */
+static void leave(struct member *m) {
+    m->leaving = true;
+    if (m->proxy > 0) marked_signal(m->mark, m->job->program, SIGUSR1);
+}
+
 static err serve(struct member *m, i32 *code) {
     for (bool over = false; !over;) {
         const int number = sigtimedwait(&m->taken, NULL, &(struct timespec){.tv_nsec = LOOK_NS});
         if (number > 0 && number != SIGCHLD) {
-            if (m->supervisor == 0) return *code = STOPPED, 0; /* the scheduler wants the container back: the others notice */
-            kill(m->supervisor, number);
+            if (m->supervisor > 0) kill(m->supervisor, number);
+            else leave(m);
         }
         TRY(look(m, &over, code));
+        if (m->leaving && m->proxy <= 0) return *code = STOPPED, 0; /* the others notice */
     }
     return 0;
 }

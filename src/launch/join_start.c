@@ -26,7 +26,8 @@
 #define LAST "HYDRA_LAUNCH_END"
 #define LOOK_NS 50000000L
 #define TOGETHER_S 5.0 /* from the first proxy that failed until mpiexec should have ended by itself */
-enum { LOST = 8, NO_PROGRAM = 127, BY_SIGNAL = 128, WORDS_AROUND = 24 };
+#define MISSED_S 0.5   /* a shared file system may show a file late */
+enum { LOST = 8, STOPPED = 75, NO_PROGRAM = 127, BY_SIGNAL = 128, WORDS_AROUND = 24 };
 
 struct start {
     const struct join *j;
@@ -39,7 +40,9 @@ struct start {
     i32 lines;          /* handed out */
     bool passing;       /* after HYDRA_LAUNCH_END: output of the ranks */
     f64 failed_at;      /* when a proxy was first seen to have failed; 0 = never */
+    f64 missed_at;      /* since when a member is not there; 0 = all are */
     bool lost;
+    sigset_t stop, before; /* signals by which the supervisor asks for a checkpoint */
 };
 
 /* ------------------------------------------------------------------ members ------------------------------------------------- */
@@ -63,14 +66,29 @@ static i32 count_there(const struct start *s) {
     return n;
 }
 
-static err gather(struct start *s) {
+static bool asked_to_stop(const struct start *s) {
+    return sigtimedwait(&s->stop, NULL, &(struct timespec){.tv_nsec = LOOK_NS}) > 0;
+}
+
+/* What the ranks print goes on as it comes, as does what is said here. */
+static void pass(const struct start *s, const char *bytes, size_t n) {
+    for (ssize_t done; n > 0 && ((done = write(s->j->out, bytes, n)) > 0 || errno == EINTR);) {
+        bytes += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+}
+
+/* 0 when all members are there, else the exit status of the attempt. */
+static i32 gather(struct start *s) {
     const f64 begin = clock_now();
+    char text[160];
     for (i32 n; (n = count_there(s)) < s->j->members;) {
-        if (clock_now() - begin > s->j->patience)
-            return FAIL_AT(E803, NULL,
-                           "fewer nodes or ranks, or wait until the cluster has room   (what it has: its own web page)",
-                           "%d of %d containers came within %.0f s", n, s->j->members, s->j->patience);
-        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        if (asked_to_stop(s)) return STOPPED;
+        if (clock_now() - begin < s->j->patience) continue;
+        snprintf(text, sizeof text, "%d of %d containers came within %.0f s: they are given back\n", n, s->j->members,
+                 s->j->patience);
+        pass(s, text, strlen(text));
+        return JOIN_INCOMPLETE;
     }
     return 0;
 }
@@ -92,17 +110,20 @@ static const char *address(void) {
 
 static void become_mpiexec(const struct start *s, struct launch_words words, int to, pid_t parent) {
     static char script[] = "exec \"${" JOIN_PROGRAM "}\" \"$@\"";
-    char hosts[JOIN_TEXT] = "", ppn[16], n[16];
+    struct str hosts = {0};
+    char ppn[16], n[16];
     const char **argv = mem_alloc(((size_t)words.n + WORDS_AROUND) * sizeof *argv); /* exec follows, or exit */
     i32 k = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (!argv || getppid() != parent || dup2(to, 1) < 0) _exit(NO_PROGRAM);
-    for (i32 i = 0, at = 0; i < s->j->members && at < JOIN_TEXT - 24; i++)
-        at += snprintf(hosts + at, sizeof hosts - (size_t)at, "%smember%d", i ? "," : "", i);
+    sigprocmask(SIG_SETMASK, &s->before, NULL);
+    for (i32 i = 0; i < s->j->members; i++) str_addf(&hosts, "%smember%d", i ? "," : "", i);
+    if (!argv || str_ok(&hosts) < 0 || getppid() != parent || dup2(to, 1) < 0) _exit(NO_PROGRAM);
     snprintf(ppn, sizeof ppn, "%d", s->j->ranks_per_member);
     snprintf(n, sizeof n, "%d", s->j->ranks_per_member * s->j->members);
-    const char *const front[] = {"mpiexec.mpich", "-genvnone", "-launcher", "manual", "-hosts", hosts, "-ppn", ppn, "-n", n};
+    const char *const front[] = {"mpiexec.mpich", "-genvnone", "-launcher", "manual", "-hosts", str_text(&hosts)};
+    const char *const sizes[] = {"-ppn", ppn, "-n", n};
     for (size_t i = 0; i < COUNT(front); i++) argv[k++] = front[i];
+    for (size_t i = 0; i < COUNT(sizes); i++) argv[k++] = sizes[i];
     if (address()) argv[k++] = "-localhost", argv[k++] = address();
     const char *const shell[] = {"/bin/sh", "-c", script, "stretto"};
     for (size_t i = 0; i < COUNT(shell); i++) argv[k++] = shell[i];
@@ -124,14 +145,6 @@ static err start_mpiexec(struct start *s, struct launch_words words) {
     s->from = ends[0];
     fcntl(s->from, F_SETFL, O_NONBLOCK);
     return s->mpiexec < 0 ? FAIL(E601, "no process could be made for mpiexec") : 0;
-}
-
-/* What the ranks print goes on as it comes. */
-static void pass(const struct start *s, const char *bytes, size_t n) {
-    for (ssize_t done; n > 0 && ((done = write(s->j->out, bytes, n)) > 0 || errno == EINTR);) {
-        bytes += done > 0 ? done : 0;
-        n -= done > 0 ? (size_t)done : 0;
-    }
 }
 
 static err take_line(struct start *s, char *line) {
@@ -169,25 +182,21 @@ static err take_output(struct start *s) {
 /* A member that failed, or that another container has replaced. */
 static void watch_members(struct start *s) {
     char name[64];
+    const f64 now = clock_now();
     for (i32 i = 0; i < s->j->members; i++) {
         place_name(name, s->round, "exit", i);
-        const bool failed = place_number(&s->at, name, 0) != 0;
-        s->lost = s->lost || !is_there(s, i);
-        if (failed && s->failed_at == 0) s->failed_at = clock_now();
+        if (place_number(&s->at, name, 0) != 0 && s->failed_at == 0) s->failed_at = now;
     }
-    if (s->failed_at > 0 && clock_now() - s->failed_at > TOGETHER_S) s->lost = true;
+    if (count_there(s) == s->j->members) s->missed_at = 0;
+    else if (s->missed_at == 0) s->missed_at = now;
+    s->lost = (s->failed_at > 0 && now - s->failed_at > TOGETHER_S) || (s->missed_at > 0 && now - s->missed_at > MISSED_S);
 }
 
 static err wait_for_end(struct start *s) {
-    sigset_t stop;
     char name[64];
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGUSR1);
-    sigaddset(&stop, SIGTERM);
-    sigprocmask(SIG_BLOCK, &stop, NULL);
     place_name(name, s->round, "stop", -1);
     while (s->mpiexec > 0) {
-        if (sigtimedwait(&stop, NULL, &(struct timespec){.tv_nsec = LOOK_NS}) > 0) TRY(place_write(&s->at, name, "stop\n"));
+        if (asked_to_stop(s)) TRY(place_write(&s->at, name, "stop\n"));
         const bool ended = waitpid(s->mpiexec, &s->status, WNOHANG) == s->mpiexec;
         TRY(take_output(s));
         watch_members(s);
@@ -201,7 +210,8 @@ static err wait_for_end(struct start *s) {
 
 static err attempt(struct start *s, struct launch_words words, i32 *exit_status) {
     TRY(begin_round(s));
-    TRY(gather(s));
+    *exit_status = gather(s);
+    if (*exit_status != 0) return 0;
     TRY(start_mpiexec(s, words));
     TRY(wait_for_end(s));
     *exit_status = s->mpiexec > 0 ? LOST : WIFSIGNALED(s->status) ? BY_SIGNAL + WTERMSIG(s->status) : WEXITSTATUS(s->status);
@@ -211,10 +221,15 @@ static err attempt(struct start *s, struct launch_words words, i32 *exit_status)
 err join_start(const char *run_dir, const struct join *j, struct launch_words words, i32 *exit_status) {
     struct start s = {.j = j, .from = -1};
     place_of(&s.at, run_dir, j->session);
+    sigemptyset(&s.stop);
+    sigaddset(&s.stop, SIGUSR1);
+    sigaddset(&s.stop, SIGTERM);
+    sigprocmask(SIG_BLOCK, &s.stop, &s.before);
     err e = attempt(&s, words, exit_status);
     if (s.mpiexec > 0) kill(s.mpiexec, SIGKILL);
     if (s.mpiexec > 0) waitpid(s.mpiexec, NULL, 0);
     if (s.from >= 0) close(s.from);
+    sigprocmask(SIG_SETMASK, &s.before, NULL);
     str_free(&s.pending);
     return e;
 }

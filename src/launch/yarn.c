@@ -44,7 +44,7 @@ static void name_session(const struct launch_job *j, char out[YARN_NAME]) {
 }
 
 static void log_of(const struct launch_job *j, const char *session, i32 member, char out[LAUNCH_PATH]) {
-    snprintf(out, LAUNCH_PATH, "%.4000s.%.63s.out.%d", j->model, session, member);
+    snprintf(out, LAUNCH_PATH, "%.4000s/%.63s.out.%d", j->run_dir, session, member);
 }
 
 static i32 threads_of(const struct launch_job *j) { return imax(1, j->threads); }
@@ -283,7 +283,7 @@ static err submit(const struct launch_job *job, struct launch_ticket *out) {
     return e;
 }
 
-/* YARN keeps what a container prints for a while, on its node; a file beside the model stays. */
+/* YARN keeps what a container prints for a while, on its node; a file in the run folder stays. */
 err yarn_enter(const struct launch_job *job, const char *session, i32 member) {
     const char *container = getenv("CONTAINER_ID");
     char log[LAUNCH_PATH];
@@ -375,7 +375,7 @@ static err wait_for_end(const struct launch_job *job, struct launch_ticket *t, i
     TRY(yarn_open(job->yarn, &w.y));
     err e = watch_one(&w, &code);
     for (i32 n = 0; e >= 0 && (code < 0 || code == JOIN_INCOMPLETE) && n < job->max_restarts; n++) {
-        if (strcmp(w.state.name, "KILLED") == 0) break; /* somebody wanted it so */
+        if (code < 0 && strcmp(w.state.name, "KILLED") == 0) break; /* somebody wanted it so */
         e = again(&w, n);
         if (e >= 0) e = watch_one(&w, &code);
     }

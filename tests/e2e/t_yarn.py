@@ -11,6 +11,7 @@ import tempfile
 
 import e2e
 from e2e import AIR, Case, times
+from webhdfs import Standin
 
 sys.path.insert(0, os.path.join(e2e.ROOT, "tests", "yarn"))
 import cluster  # noqa: E402
@@ -116,7 +117,7 @@ class Jobs(Yarn):
         self.same_model("hand.model", "yarn.model", "on YARN")
         self.assertEqual(self.over(r.out)["finalStatus"], "SUCCEEDED")
         self.assertIn("127.0.0.3", self.read(glob.glob(self.path("yarn.model.run/join/*/hello-0"))[0]).decode())
-        self.assertIn("model yarn.model", self.read(glob.glob(self.path("yarn.model.stretto-*.out.0"))[0]).decode())
+        self.assertIn("model yarn.model", self.read(glob.glob(self.path("yarn.model.run/stretto-*.out.0"))[0]).decode())
         self.nothing_left()
 
     def load(self):
@@ -130,6 +131,17 @@ class Jobs(Yarn):
         hosts = {self.read(f).decode().split()[1] for f in glob.glob(self.path("yarn.model.run/join/*/hello-*"))}
         self.assertEqual(len(hosts), 2, hosts)
 
+    def test_data_and_model_in_hdfs(self):
+        """Only the run folder is on a file system that the nodes share."""
+        self.stretto(*SHORT, "-o", "hand.model", timeout=120)
+        with Standin() as hdfs:
+            hdfs.put("/d/air.csv", whole(AIR).encode())
+            command = [w if w != AIR else hdfs.url + "/d/air.csv" for w in SHORT]
+            self.submit(["--nodes", "2", "--occupancy", "off", "--wait"], [*command, "-o", hdfs.url + "/d/yarn.model"])
+            with open(self.path("yarn.model"), "wb") as f:
+                f.write(hdfs.files["/d/yarn.model"].data)
+        self.same_model("hand.model", "yarn.model", "in HDFS")
+
     def test_a_job_that_fails(self):
         """Its status comes back, YARN does not start it for ever, and does not call it a success."""
         r = self.submit(["--occupancy", "off", "--wait"], [*SHORT, "--hiden", "8", "-o", "f.model"], status=None)
@@ -140,7 +152,7 @@ class Jobs(Yarn):
         os.unlink(self.path("late.csv"))
         app = self.over(r.out)
         self.assertIn(app["finalStatus"], ("KILLED", "FAILED"), app)
-        self.assertIn("error[E701]", self.read(glob.glob(self.path("f.model.stretto-*.out.0"))[0]).decode())
+        self.assertIn("error[E701]", self.read(glob.glob(self.path("f.model.run/stretto-*.out.0"))[0]).decode())
         self.assertFalse(os.path.exists(self.path("f.model")))
         self.nothing_left()
 

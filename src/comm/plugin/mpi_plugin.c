@@ -1,5 +1,7 @@
 /* mpi_plugin.c - implements mpi_table.h over MPI: built once per MPI library, with that library's compiler wrapper. */
+#define _GNU_SOURCE
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,9 +13,19 @@ enum { TAG = 17 }; /* MPI tag of channel 0 */
 
 static MPI_Comm world;
 
+/* MPICH puts a handler of its own in the place of ours, which asks for a checkpoint (Slurm sends it before the time is over). */
+static int init_keeping_signals(void) {
+    struct sigaction ours;
+    int level;
+    const int kept = sigaction(SIGUSR1, NULL, &ours) == 0 && ours.sa_handler != SIG_DFL;
+    const int e = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    if (kept) sigaction(SIGUSR1, &ours, NULL);
+    return e;
+}
+
 static int open_(int *rank, int *size) {
-    int have = 0, e = MPI_Initialized(&have), level;
-    if (e == MPI_SUCCESS && !have) e = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    int have = 0, e = MPI_Initialized(&have);
+    if (e == MPI_SUCCESS && !have) e = init_keeping_signals();
     if (e == MPI_SUCCESS) e = MPI_Comm_dup(MPI_COMM_WORLD, &world);
     if (e == MPI_SUCCESS) e = MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
     if (e == MPI_SUCCESS) e = MPI_Comm_rank(world, rank);
