@@ -38,6 +38,7 @@ static struct join join_of(const struct options *o) {
                          .members = (i32)o->nodes,
                          .ranks_per_member = (i32)o->ranks_per_node,
                          .patience = o->gather_time,
+                         .again = yarn_is_here(),
                          .out = STDOUT_FILENO};
 }
 
@@ -55,7 +56,7 @@ static stretto_err member(struct cli *c, const struct join *j) {
         job.front = (struct launch_words){front.word, front.n};
         e = join_member(&job, j, &c->status);
     }
-    if (e >= 0 && j->member == 0) c->status = yarn_leave(&job, c->status);
+    if (e >= 0) c->status = yarn_leave(&job, c->status);
     job_free(in);
     return e;
 }

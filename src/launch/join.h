@@ -20,7 +20,9 @@
 
 #include "launch/launch.h"
 
-enum { JOIN_INCOMPLETE = 74 }; /* exit status of a job whose members never came together: worth another submission */
+/* Exit statuses: of a job whose members never came together, worth another submission; of a member that gave its container
+ * back. */
+enum { JOIN_INCOMPLETE = 74, JOIN_GIVEN_BACK = 73 };
 #define JOIN_PROGRAM "STRETTO_PROGRAM" /* in the environment of a member's ranks: the program on this host */
 
 struct join {
@@ -28,11 +30,12 @@ struct join {
     i32 member, members;   /* 0 .. members - 1 */
     i32 ranks_per_member;
     f64 patience;          /* seconds in which all members must have come */
+    bool again;            /* the scheduler starts a container again that it has taken back: a signal does not end the job */
     int out;               /* descriptor to which an attempt passes what the ranks print */
 };
 
 /* Member `j->member` of the job, until the job has ended.  *exit_status: that of the job for member 0, else 0.  E702 where the
- * folder cannot be written. */
+ * folder cannot be written.  With j->again a signal to the member gives JOIN_GIVEN_BACK, and the job is not over. */
 err join_member(const struct launch_job *job, const struct join *j, i32 *exit_status);
 /* One attempt, for the supervisor: brings the members together, runs mpiexec; words: program and arguments of a rank.
  * *exit_status: of mpiexec, or 8 where a member was lost. */

@@ -197,7 +197,7 @@ static err begin(struct member *m) {
 /* The scheduler wants the container back: all ranks write a checkpoint if they are given the time. */
 static void leave(struct member *m) {
     m->leaving = true;
-    if (m->proxy > 0) marked_signal(m->mark, m->job->program, SIGUSR1);
+    if (m->proxy > 0 && m->supervisor <= 0) marked_signal(m->mark, m->job->program, SIGUSR1);
 }
 
 static err serve(struct member *m, i32 *code) {
@@ -205,10 +205,10 @@ static err serve(struct member *m, i32 *code) {
         const int number = sigtimedwait(&m->taken, NULL, &(struct timespec){.tv_nsec = LOOK_NS});
         if (number > 0 && number != SIGCHLD) {
             if (m->supervisor > 0) kill(m->supervisor, number);
-            else leave(m);
+            leave(m);
         }
         TRY(look(m, &over, code));
-        if (m->leaving && m->proxy <= 0) return *code = STOPPED, 0; /* the others notice */
+        if (m->leaving && m->proxy <= 0 && m->supervisor <= 0) break; /* the others notice */
     }
     return 0;
 }
@@ -222,10 +222,12 @@ err join_member(const struct launch_job *job, const struct join *j, i32 *exit_st
     take_signals(&m);
     err e = j->member == 0 ? fork_supervisor(&m) : 0;
     if (e >= 0) e = serve(&m, exit_status);
-    const bool ends = j->member == 0 && m.supervisor == 0 && e >= 0 && !is_replaced(&m);
+    const bool back = m.leaving && j->again && (j->member > 0 || *exit_status == STOPPED);
+    const bool ends = j->member == 0 && m.supervisor == 0 && e >= 0 && !back && !is_replaced(&m);
     if (m.supervisor > 0) kill(m.supervisor, SIGKILL);
     snprintf(text, sizeof text, "%d\n", *exit_status);
     if (ends) e = place_write(&m.at, "end", text);
+    if (back) *exit_status = JOIN_GIVEN_BACK;
     if (end_ranks(&m) < 0 && e >= 0) e = -E801;
     sigprocmask(SIG_SETMASK, &m.before, NULL);
     return e;

@@ -285,9 +285,8 @@ static err submit(const struct launch_job *job, struct launch_ticket *out) {
 
 /* YARN keeps what a container prints for a while, on its node; a file in the run folder stays. */
 err yarn_enter(const struct launch_job *job, const char *session, i32 member) {
-    const char *container = getenv("CONTAINER_ID");
     char log[LAUNCH_PATH];
-    if (!container || !*container) return 0;
+    if (!yarn_is_here()) return 0;
     log_of(job, session, member, log);
     const int to = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (to < 0) return file_failed(log);
@@ -342,21 +341,18 @@ static void delete_service(struct watch *w) {
     js_free(answer);
 }
 
-/* Until the job has left its exit status, or the application is over without one: -1.  A job that stopped may have been stopped
- * by YARN, for instance because its application masters were lost too often: what became of the application says so. */
+/* Until the job has left its exit status, or the application is over without one: -1. */
 static err watch_one(struct watch *w, i32 *code) {
     w->told[0] = 0;
     w->present = -1;
     w->known_at = clock_now();
-    for (f64 stopped_at = INFINITY;;) {
+    for (;;) {
         TRY(look(w));
         report(w);
         *code = join_ended(w->job->run_dir, w->ticket->session);
-        if (*code == STOPPED) stopped_at = dmin(stopped_at, clock_now());
-        if (w->state.over || (*code >= 0 && *code != STOPPED) || clock_now() - stopped_at > ENDING_S) break;
+        if (*code >= 0 || w->state.over) break;
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     }
-    if (*code == STOPPED && strcmp(w->state.name, "FAILED") == 0) *code = -1;
     delete_service(w);
     return 0;
 }
@@ -375,12 +371,12 @@ static err wait_for_end(const struct launch_job *job, struct launch_ticket *t, i
     TRY(yarn_open(job->yarn, &w.y));
     err e = watch_one(&w, &code);
     for (i32 n = 0; e >= 0 && (code < 0 || code == JOIN_INCOMPLETE) && n < job->max_restarts; n++) {
-        if (code < 0 && strcmp(w.state.name, "KILLED") == 0) break; /* somebody wanted it so */
+        if (code < 0 && strcmp(w.state.name, "FAILED") != 0) break; /* somebody stopped it */
         e = again(&w, n);
         if (e >= 0) e = watch_one(&w, &code);
     }
     yarn_close(w.y);
-    *exit_status = code < 0 ? LOST : code;
+    *exit_status = code >= 0 ? code : run_checkpoint(job->run_dir, 0) >= 0 ? STOPPED : LOST;
     if (e >= 0 && *exit_status != 0)
         str_print(t->end, sizeof t->end, "%s: exit status %d%s%s; its log is %s", t->id, *exit_status, code < 0 ? ", " : "",
                   code < 0 ? *w.state.why ? w.state.why : w.state.end : "", t->log);

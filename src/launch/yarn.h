@@ -45,6 +45,7 @@ struct yarn_nodes {
 void yarn_nodes_read(const struct js *answer, struct yarn_nodes *out);
 bool yarn_has_queue(const struct js *answer, const char *queue); /* of /ws/v1/cluster/scheduler */
 
+bool yarn_is_here(void); /* this process runs in a container of YARN */
 /* In a container, first: output goes on to RUN/SESSION.out.MEMBER.  Without effect outside of YARN. */
 err yarn_enter(const struct launch_job *job, const char *session, i32 member);
 /* In a container, as the last act of member 0: a job that failed marks its application as killed, since YARN starts containers

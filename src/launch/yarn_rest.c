@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/http.h"
 #include "base/mem.h"
+#include "launch/join.h"
 #include "launch/yarn.h"
 
 enum { ADDRESSES = 8, ADDRESS = 256, SITE_MOST = 4 << 20, UNREACHABLE = 811, UNAVAILABLE = 503 };
@@ -265,6 +266,11 @@ bool yarn_has_queue(const struct js *answer, const char *queue) {
 
 /* ------------------------------------------------------------------ in a container ------------------------------------------ */
 
+bool yarn_is_here(void) {
+    const char *container = getenv("CONTAINER_ID");
+    return container && *container;
+}
+
 i32 yarn_leave(const struct launch_job *job, i32 status) {
     const char *container = getenv("CONTAINER_ID");
     char id[80], path[128];
@@ -273,8 +279,8 @@ i32 yarn_leave(const struct launch_job *job, i32 status) {
     struct yarn *y;
     struct js *answer = NULL;
     i32 http = 0;
-    if (!container || !*container) return status;
-    if (status == 0) return 0;
+    if (!yarn_is_here()) return status;
+    if (status == 0 || status == JOIN_GIVEN_BACK) return status;
     const char *from = strncmp(container, "container_e", 11) == 0 ? strchr(container + 11, '_') : container + strlen("container");
     if (!from || sscanf(from, "_%lld_%d", &stamp, &number) != 2) return 0;
     snprintf(id, sizeof id, "application_%lld_%04d", stamp, number);

@@ -134,12 +134,13 @@ class Jobs(Yarn):
     def test_data_and_model_in_hdfs(self):
         """Only the run folder is on a file system that the nodes share."""
         self.stretto(*SHORT, "-o", "hand.model", timeout=120)
-        with Standin() as hdfs:
-            hdfs.put("/d/air.csv", whole(AIR).encode())
-            command = [w if w != AIR else hdfs.url + "/d/air.csv" for w in SHORT]
-            self.submit(["--nodes", "2", "--occupancy", "off", "--wait"], [*command, "-o", hdfs.url + "/d/yarn.model"])
-            with open(self.path("yarn.model"), "wb") as f:
-                f.write(hdfs.files["/d/yarn.model"].data)
+        hdfs = Standin()
+        self.addCleanup(hdfs.close)
+        hdfs.put("/d/air.csv", whole(AIR).encode())
+        command = [w if w != AIR else hdfs.url + "/d/air.csv" for w in SHORT]
+        self.submit(["--nodes", "2", "--occupancy", "off", "--wait"], [*command, "-o", hdfs.url + "/d/yarn.model"])
+        with open(self.path("yarn.model"), "wb") as f:
+            f.write(hdfs.files["/d/yarn.model"].data)
         self.same_model("hand.model", "yarn.model", "in HDFS")
 
     def test_a_job_that_fails(self):

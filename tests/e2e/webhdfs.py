@@ -1,6 +1,6 @@
 """webhdfs.py - a stand-in for HDFS: WebHDFS of a name node and a data node in this process, with failures on demand.
 
-    with Standin() as hdfs:                  hdfs.url = "hdfs://127.0.0.1:19820"
+    hdfs = Standin()                         hdfs.url = "hdfs://127.0.0.1:19820"
         hdfs.put("/d/a.csv", data)           the files are in memory: hdfs.files[path] = Inode
         hdfs.fault = lambda request: "500"   called for every request, in order; a kind of FAULTS or None
 
