@@ -98,7 +98,7 @@ TEST(options_that_a_launcher_does_not_take_are_refused) {
     job.given |= 1u << REQUEST_QUEUE;
     T_FAILS(launch_prepare(local, &job), E106);
     assert_string_equal(err_last()->text, "--on local takes no --queue");
-    assert_string_equal(err_last()->fix, "leave out --queue   or   --on slurm");
+    assert_string_equal(err_last()->fix, "leave out --queue   or   --on slurm   or   --on yarn");
     job = job_of("auto", "run");
     job.given = 1u << REQUEST_RANKS;
     T_FAILS(launch_prepare(slurm, &job), E106);
