@@ -45,7 +45,7 @@ err join_start(const char *run_dir, const struct join *j, struct launch_words wo
 void join_path(char out[LAUNCH_PATH], const char *run_dir, const char *session, const char *name);
 /* The exit status that the job left; -1 = none yet. */
 i32 join_ended(const char *run_dir, const char *session);
-/* How many members have come, for messages of whoever waits. */
+/* The number of members that have said hello; `submit --wait` reports it. */
 i32 join_present(const char *run_dir, const char *session, i32 members);
 
 #endif

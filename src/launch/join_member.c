@@ -1,14 +1,11 @@
 /* join_member.c - a container's part of a job: says that it is there, runs its launch line in every round, ends its ranks when a
  * round is over.  Member 0 also runs the supervisor, in a process of its own. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +18,7 @@
 #define LOOK_NS 100000000L
 #define KILL_S 20.0
 #define LOCK_S 90.0 /* another supervisor of this run may need so long to notice that it has lost its place */
-enum { NO_PROGRAM = 127, STOPPED = 75, BY_SIGNAL = 128, BUSY = 704 };
+enum { BUSY = 704 };
 
 struct member {
     const struct launch_job *job;
@@ -47,15 +44,12 @@ static void make_token(char out[JOIN_TOKEN]) {
 /* ------------------------------------------------------------------ ranks of this member ------------------------------------ */
 
 static void become_proxy(const struct member *m, const char *line, pid_t parent) {
-    const int null = open("/dev/null", O_RDONLY);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(NO_PROGRAM);
-    if (null >= 0) dup2(null, 0);
+    child_tie(parent, &m->before);
+    child_without_input();
     setenv(MARK, m->mark, 1);
     setenv(JOIN_PROGRAM, m->job->program, 1);
-    sigprocmask(SIG_SETMASK, &m->before, NULL);
     execl("/bin/sh", "sh", "-c", line, (char *)NULL);
-    _exit(NO_PROGRAM);
+    _exit(EXIT_NO_PROGRAM);
 }
 
 static err start_proxy(struct member *m) {
@@ -83,7 +77,7 @@ static err reap(struct member *m, bool *over, i32 *code) {
     int status;
     pid_t p;
     while ((p = waitpid(-1, &status, WNOHANG)) > 0) {
-        const i32 exit = WIFEXITED(status) ? WEXITSTATUS(status) : BY_SIGNAL + WTERMSIG(status);
+        const i32 exit = exit_of(status);
         if (p == m->supervisor) {
             *over = true;
             *code = exit;
@@ -128,7 +122,7 @@ static bool is_replaced(const struct member *m) {
 
 static err look(struct member *m, bool *over, i32 *code) {
     TRY(reap(m, over, code));
-    if (*over || m->round < 0) return 0;
+    if (*over) return 0;
     if (is_replaced(m)) {
         launch_say(m->job, "member %d: another container has taken this place", m->j->member);
         *over = true;
@@ -156,9 +150,7 @@ static err supervise_patiently(const struct launch_job *job, i32 *code) {
 
 static void become_supervisor(const struct member *m, pid_t parent) {
     i32 code = 0;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(NO_PROGRAM);
-    sigprocmask(SIG_SETMASK, &m->before, NULL);
+    child_tie(parent, &m->before);
     if (supervise_patiently(m->job, &code) < 0) {
         const struct err_record *r = err_last();
         launch_say(m->job, "error[E%d] %s%s%s", (int)r->code, r->where, *r->where ? ": " : "", r->text);
@@ -222,7 +214,7 @@ err join_member(const struct launch_job *job, const struct join *j, i32 *exit_st
     take_signals(&m);
     err e = j->member == 0 ? fork_supervisor(&m) : 0;
     if (e >= 0) e = serve(&m, exit_status);
-    const bool back = m.leaving && j->again && (j->member > 0 || *exit_status == STOPPED);
+    const bool back = m.leaving && j->again && (j->member > 0 || *exit_status == EXIT_STOPPED);
     const bool ends = j->member == 0 && m.supervisor == 0 && e >= 0 && !back && !is_replaced(&m);
     if (m.supervisor > 0) kill(m.supervisor, SIGKILL);
     snprintf(text, sizeof text, "%d\n", *exit_status);

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,13 +20,14 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "launch/join_files.h"
+#include "launch/supervise.h"
 
 #define LINE "HYDRA_LAUNCH: "
 #define LAST "HYDRA_LAUNCH_END"
 #define LOOK_NS 50000000L
 #define TOGETHER_S 5.0 /* from the first proxy that failed until mpiexec should have ended by itself */
 #define MISSED_S 0.5   /* a shared file system may show a file late */
-enum { LOST = 8, STOPPED = 75, NO_PROGRAM = 127, BY_SIGNAL = 128, WORDS_AROUND = 24 };
+enum { WORDS_AROUND = 24 };
 
 struct start {
     const struct join *j;
@@ -47,17 +47,12 @@ struct start {
 
 /* ------------------------------------------------------------------ members ------------------------------------------------- */
 
-static bool token_of(const struct start *s, i32 member, char out[JOIN_TOKEN]) {
-    char name[64];
-    place_hello(name, member);
-    return place_read(&s->at, name, out, JOIN_TOKEN);
-}
-
 /* The member is in this round, and is the one that said hello last. */
 static bool is_there(const struct start *s, i32 member) {
-    char name[64], hello[JOIN_TOKEN], node[JOIN_TOKEN];
-    place_name(name, s->round, "node", member);
-    return token_of(s, member, hello) && place_read(&s->at, name, node, sizeof node) && strcmp(hello, node) == 0;
+    char at[64], in[64], hello[JOIN_TOKEN], node[JOIN_TOKEN];
+    place_hello(at, member);
+    place_name(in, s->round, "node", member);
+    return place_read(&s->at, at, hello, sizeof hello) && place_read(&s->at, in, node, sizeof node) && strcmp(hello, node) == 0;
 }
 
 static i32 count_there(const struct start *s) {
@@ -83,7 +78,7 @@ static i32 gather(struct start *s) {
     const f64 begin = clock_now();
     char text[160];
     for (i32 n; (n = count_there(s)) < s->j->members;) {
-        if (asked_to_stop(s)) return STOPPED;
+        if (asked_to_stop(s)) return EXIT_STOPPED;
         if (clock_now() - begin < s->j->patience) continue;
         snprintf(text, sizeof text, "%d of %d containers came within %.0f s: they are given back\n", n, s->j->members,
                  s->j->patience);
@@ -114,10 +109,9 @@ static void become_mpiexec(const struct start *s, struct launch_words words, int
     char ppn[16], n[16];
     const char **argv = mem_alloc(((size_t)words.n + WORDS_AROUND) * sizeof *argv); /* exec follows, or exit */
     i32 k = 0;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigprocmask(SIG_SETMASK, &s->before, NULL);
+    child_tie(parent, &s->before);
     for (i32 i = 0; i < s->j->members; i++) str_addf(&hosts, "%smember%d", i ? "," : "", i);
-    if (!argv || str_ok(&hosts) < 0 || getppid() != parent || dup2(to, 1) < 0) _exit(NO_PROGRAM);
+    if (!argv || str_ok(&hosts) < 0 || dup2(to, 1) < 0) _exit(EXIT_NO_PROGRAM);
     snprintf(ppn, sizeof ppn, "%d", s->j->ranks_per_member);
     snprintf(n, sizeof n, "%d", s->j->ranks_per_member * s->j->members);
     const char *const front[] = {"mpiexec.mpich", "-genvnone", "-launcher", "manual", "-hosts", str_text(&hosts)};
@@ -131,8 +125,8 @@ static void become_mpiexec(const struct start *s, struct launch_words words, int
     execvp(argv[0], (char *const *)(const void *)argv);
     execvp(argv[0] = "mpiexec.hydra", (char *const *)(const void *)argv);
     static const char absent[] = "there is no mpiexec.mpich on the path of the container: install MPICH on the nodes\n";
-    if (write(2, absent, sizeof absent - 1) > 0) _exit(NO_PROGRAM);
-    _exit(NO_PROGRAM);
+    pass(s, absent, sizeof absent - 1);
+    _exit(EXIT_NO_PROGRAM);
 }
 
 static err start_mpiexec(struct start *s, struct launch_words words) {
@@ -214,7 +208,7 @@ static err attempt(struct start *s, struct launch_words words, i32 *exit_status)
     if (*exit_status != 0) return 0;
     TRY(start_mpiexec(s, words));
     TRY(wait_for_end(s));
-    *exit_status = s->mpiexec > 0 ? LOST : WIFSIGNALED(s->status) ? BY_SIGNAL + WTERMSIG(s->status) : WEXITSTATUS(s->status);
+    *exit_status = s->mpiexec > 0 ? EXIT_LOST : exit_of(s->status);
     return 0;
 }
 

@@ -29,7 +29,7 @@
 #define STOP_S 60.0 /* seconds that a job has to write its checkpoint after a stop request */
 #define KILL_S 20.0 /* seconds to wait for a killed process */
 #define SEEN_S 1.0  /* seconds to watch a child process that has no mark and is not the job */
-enum { STOPPED = 75, LOST = 8, NO_PROGRAM = 127, LOOK_NS = 2000000 };
+enum { LOOK_NS = 2000000 };
 
 struct watch {
     const struct launch_job *job;
@@ -54,17 +54,25 @@ static err note(struct watch *w, const struct ledger_event *e) { return ledger_w
 
 /* ------------------------------------------------------------------ child processes ----------------------------------------- */
 
-static void become(const struct watch *w, char **argv, pid_t parent) {
-    const int null = open("/dev/null", O_RDONLY);
+void child_tie(pid_t parent, const sigset_t *mask) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(NO_PROGRAM);
-    setsid(); /* the supervisor receives Ctrl-C and forwards it */
+    if (getppid() != parent) _exit(EXIT_NO_PROGRAM); /* it had ended before */
+    sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+void child_without_input(void) {
+    const int null = open("/dev/null", O_RDONLY);
     if (null >= 0) dup2(null, 0);
+}
+
+static void become(const struct watch *w, char **argv, pid_t parent) {
+    child_tie(parent, &w->before);
+    child_without_input();
+    setsid(); /* the supervisor receives Ctrl-C and forwards it */
     setenv(MARK, w->mark, 1);
     if (strcmp(w->job->mpi, "openmpi") == 0) scratch_use(w->mark);
-    sigprocmask(SIG_SETMASK, &w->before, NULL);
     execvp(argv[0], argv);
-    _exit(NO_PROGRAM);
+    _exit(EXIT_NO_PROGRAM);
 }
 
 static err start(struct watch *w) {
@@ -226,15 +234,15 @@ static err attempt(struct watch *w, bool *over, i32 *exit_status) {
     *over = true;
     if (run_finished(w->job->run_dir, w->since)) run_clear(w->job->run_dir);
     if (v == VERDICT_DONE || run_finished(w->job->run_dir, w->since)) return end(w, v == VERDICT_FINAL ? code : 0, exit_status);
-    if (w->asked) return end(w, STOPPED, exit_status);
+    if (w->asked) return end(w, EXIT_STOPPED, exit_status);
     if (v == VERDICT_FINAL) return end(w, code, exit_status);
     report_end(w);
     if (!may_go_on(w)) {
         launch_say(w->job, "supervisor: given up after %d restarts without a newer checkpoint", w->job->max_restarts);
-        return end(w, w->newest >= 0 ? STOPPED : LOST, exit_status);
+        return end(w, w->newest >= 0 ? EXIT_STOPPED : EXIT_LOST, exit_status);
     }
     TRY(wait_a_while(w));
-    if (w->asked) return end(w, STOPPED, exit_status);
+    if (w->asked) return end(w, EXIT_STOPPED, exit_status);
     *over = false;
     return 0;
 }

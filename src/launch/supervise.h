@@ -8,10 +8,22 @@
 #ifndef STRETTO_LAUNCH_SUPERVISE_H
 #define STRETTO_LAUNCH_SUPERVISE_H
 
+#include <signal.h>
+#include <sys/types.h>
+
 #include "launch/launch.h"
 
 /* Runs the job until it ends. E704 if another supervisor has the run. *exit_status: for the command line. */
 err supervise(const struct launch_job *job, i32 *exit_status);
+
+/* Exit statuses with a meaning of their own: run it again; a rank was lost; no program, and + a signal, as a shell has them. */
+enum { EXIT_STOPPED = 75, EXIT_LOST = 8, EXIT_NO_PROGRAM = 127, EXIT_BY_SIGNAL = 128 };
+/* The exit status in a status of waitpid. */
+i32 exit_of(int wait_status);
+/* In a child after fork: it ends with its parent, and has the parent's former signal mask.  Without effect on its output. */
+void child_tie(pid_t parent, const sigset_t *mask);
+/* In a child: no standard input. */
+void child_without_input(void);
 
 /* --- ledger.c --- */
 struct ledger {

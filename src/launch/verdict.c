@@ -17,7 +17,11 @@
 #include "base/json.h"
 #include "launch/supervise.h"
 
-enum { STOPPED = 75, LOST = 8, BY_SIGNAL = 128, RANKS = 1024 };
+enum { RANKS = 1024 };
+
+i32 exit_of(int wait_status) {
+    return WIFSIGNALED(wait_status) ? EXIT_BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
 
 f64 backoff(i32 n) {
     f64 s = 0.2;
@@ -38,7 +42,7 @@ static void add_record(struct records *r, i32 rank, const struct js *o, f64 sinc
     r->n++;
     if (strcmp(js_str(js_get(o, "phase"), ""), "differs") == 0) r->differ = true;
     if (rank == 0 && strcmp(js_str(js_get(o, "phase"), ""), "done") == 0) r->done = true;
-    if (status > 0 && status != STOPPED && status != LOST && r->failed == 0) r->failed = status;
+    if (status > 0 && status != EXIT_STOPPED && status != EXIT_LOST && r->failed == 0) r->failed = status;
 }
 
 static struct records read_records(const char *run_dir, f64 since) {
@@ -60,22 +64,22 @@ static struct records read_records(const char *run_dir, f64 since) {
 
 static enum verdict verdict_of_records(const struct records *r, i32 *code) {
     if (r->done) return VERDICT_DONE;
-    *code = r->failed > 0 ? r->failed : LOST;
+    *code = r->failed > 0 ? r->failed : EXIT_LOST;
     return r->failed > 0 || r->differ || r->n == 0 ? VERDICT_FINAL : VERDICT_AGAIN;
 }
 
 enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since, i32 *code) {
     const bool mpi = strcmp(job->mpi, "none") != 0;
-    *code = WIFSIGNALED(wait_status) ? BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+    *code = exit_of(wait_status);
     if (*code == 0 && !mpi) return VERDICT_DONE;
     const struct records r = read_records(job->run_dir, since);
     if (*code == 0) return r.n == 0 && !job->heals ? VERDICT_DONE : verdict_of_records(&r, code);
-    if (r.differ) *code = LOST;
+    if (r.differ) *code = EXIT_LOST;
     if (r.differ) return VERDICT_FINAL;
-    if (WIFSIGNALED(wait_status) || *code == STOPPED || *code == LOST) return VERDICT_AGAIN;
-    if (!mpi) return *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
+    if (WIFSIGNALED(wait_status) || *code == EXIT_STOPPED || *code == EXIT_LOST) return VERDICT_AGAIN;
+    if (!mpi) return *code > EXIT_BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
     if (r.failed > 0) return *code = r.failed, VERDICT_FINAL;
     /* killed after everything was written */
-    if (r.done) return *code > BY_SIGNAL || *code == SIGKILL ? VERDICT_DONE : VERDICT_FINAL;
-    return r.n > 0 || *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
+    if (r.done) return *code > EXIT_BY_SIGNAL || *code == SIGKILL ? VERDICT_DONE : VERDICT_FINAL;
+    return r.n > 0 || *code > EXIT_BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
 }

@@ -22,7 +22,7 @@
 #include "launch/join.h"
 #include "launch/supervise.h"
 
-enum { CREATED = 202, OK_STATUS = 200, ABSENT = 404, LOST = 8, STOPPED = 75 };
+enum { CREATED = 202, OK_STATUS = 200, ABSENT = 404 };
 #define MIB (1 << 20)
 #define STEP (64ll * MIB)       /* container memory is a multiple of it */
 #define PROCESS (64ll * MIB)    /* of a rank besides plan and data: program, MPI, messages */
@@ -371,12 +371,12 @@ static err wait_for_end(const struct launch_job *job, struct launch_ticket *t, i
     TRY(yarn_open(job->yarn, &w.y));
     err e = watch_one(&w, &code);
     for (i32 n = 0; e >= 0 && (code < 0 || code == JOIN_INCOMPLETE) && n < job->max_restarts; n++) {
-        if (code < 0 && strcmp(w.state.name, "FAILED") != 0) break; /* somebody stopped it */
+        if (code < 0 && strcmp(w.state.name, "FAILED") != 0) break; /* a user stopped the application */
         e = again(&w, n);
         if (e >= 0) e = watch_one(&w, &code);
     }
     yarn_close(w.y);
-    *exit_status = code >= 0 ? code : run_checkpoint(job->run_dir, 0) >= 0 ? STOPPED : LOST;
+    *exit_status = code >= 0 ? code : run_checkpoint(job->run_dir, 0) >= 0 ? EXIT_STOPPED : EXIT_LOST;
     if (e >= 0 && *exit_status != 0)
         str_print(t->end, sizeof t->end, "%s: exit status %d%s%s; its log is %s", t->id, *exit_status, code < 0 ? ", " : "",
                   code < 0 ? *w.state.why ? w.state.why : w.state.end : "", t->log);
