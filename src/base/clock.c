@@ -23,6 +23,11 @@ f64 clock_cpu(void) {
     return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
 }
 
+void clock_sleep(f64 seconds) {
+    const time_t whole = (time_t)seconds;
+    nanosleep(&(struct timespec){whole, (long)(1e9 * (seconds - (f64)whole))}, NULL);
+}
+
 f64 clock_deadline(void) {
     const char *text = getenv("STRETTO_DEADLINE");
     f64 seconds = 0;

@@ -8,6 +8,7 @@ f64 clock_now(void);             /* seconds, monotonic */
 f64 clock_wall(void);            /* seconds since 1970 */
 f64 clock_cpu(void);             /* seconds of processor time that all threads of this process have used */
 #define CLOCK_DEADLINE 60.0
+void clock_sleep(f64 seconds);    /* this thread; a signal ends it early */
 f64 clock_deadline(void);        /* seconds to wait for a rank or a device: STRETTO_DEADLINE, or CLOCK_DEADLINE */
 void clock_date(char out[32]);   /* "2026-11-21 20:31:07" UTC */
 

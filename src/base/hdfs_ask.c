@@ -1,12 +1,9 @@
 /* hdfs_ask.c - see hdfs_ask.h: addresses, users, redirects, refusals in one sentence, attempts. */
 #include "base/hdfs_ask.h"
 
-#include <pthread.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -73,23 +70,13 @@ err hdfs_begin(const char *path, struct hdfs *h) {
 
 void hdfs_end(struct hdfs *h) { http_close(h->http); }
 
-static char login[NAME];
-static pthread_once_t login_once = PTHREAD_ONCE_INIT;
-
-static void find_login(void) {
-    const struct passwd *p = getpwuid(geteuid());
-    if (p) str_print(login, NAME, "%s", p->pw_name);
-}
-
 static void add_user(struct str *url) {
-    const char *token = getenv("STRETTO_HDFS_TOKEN"), *user = getenv("HADOOP_USER_NAME");
+    const char *token = getenv("STRETTO_HDFS_TOKEN"), *user = http_hadoop_user();
     if (token && *token) {
         str_add(url, "&delegation=");
         http_escape(url, token, "");
         return;
     }
-    pthread_once(&login_once, find_login);
-    if (!user || !*user) user = login;
     if (!*user || atomic_load(&no_user)) return;
     str_add(url, "&user.name=");
     http_escape(url, user, "");

@@ -8,8 +8,10 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -192,6 +194,21 @@ err http_ask(struct http *h, const struct http_request *q, struct http_reply *ou
     http_reply_free(out);
     h->kerberos = true;
     return once_over(h, q, out);
+}
+
+static char login[256];
+static pthread_once_t login_once = PTHREAD_ONCE_INIT;
+
+static void find_login(void) {
+    const struct passwd *p = getpwuid(geteuid());
+    if (p) str_print(login, sizeof login, "%s", p->pw_name);
+}
+
+const char *http_hadoop_user(void) {
+    const char *named = getenv("HADOOP_USER_NAME");
+    if (named && *named) return named;
+    pthread_once(&login_once, find_login);
+    return login;
 }
 
 void http_reply_free(struct http_reply *r) {

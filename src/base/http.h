@@ -45,6 +45,8 @@ void http_close(struct http *h); /* NULL is allowed */
  * reply in any case. */
 err http_ask(struct http *h, const struct http_request *q, struct http_reply *out);
 void http_reply_free(struct http_reply *r);
+/* The user of Hadoop's services where there is no Kerberos: $HADOOP_USER_NAME, else the login name; "" = neither is known. */
+const char *http_hadoop_user(void);
 /* Appends a text, percent-encoded but for letters, digits, -._~ and the characters of `keep`. */
 void http_escape(struct str *out, const char *text, const char *keep);
 

@@ -1,7 +1,6 @@
 /* load.c - measures the seconds of row tasks per queue, and slows a process down for tests. */
 #include "exec/load.h"
 
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -27,8 +26,7 @@ static void nap(struct queue *q, f64 more) {
     q->debt += more;
     if (q->debt < NAP_S) return;
     const f64 t0 = clock_now();
-    const struct timespec t = {(time_t)q->debt, (long)((q->debt - (f64)(time_t)q->debt) * 1e9)};
-    nanosleep(&t, NULL);
+    clock_sleep(q->debt);
     q->debt -= clock_now() - t0;
 }
 

@@ -144,7 +144,7 @@ static err supervise_patiently(const struct launch_job *job, i32 *code) {
     for (;;) {
         err e = supervise(job, code);
         if (e != -BUSY || clock_now() - begin > LOCK_S) return e;
-        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+        clock_sleep(1);
     }
 }
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "launch/slurm.h"
 
 enum { ABSENT = 127, SILENT = 126, POLLS = 600, NAP_FIRST = 1, NAP_LONGEST = 5 };
@@ -179,6 +179,6 @@ err slurm_wait(const struct launch_job *job, const char *id, struct slurm_state 
             if (seen >= 2) return 0;
             if (now.over) nap = NAP_FIRST;
         }
-        nanosleep(&(struct timespec){.tv_sec = nap}, NULL);
+        clock_sleep(nap);
     }
 }

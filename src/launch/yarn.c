@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -351,7 +350,7 @@ static err watch_one(struct watch *w, i32 *code) {
         report(w);
         *code = join_ended(w->job->run_dir, w->ticket->session);
         if (*code >= 0 || w->state.over) break;
-        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+        clock_sleep(1);
     }
     delete_service(w);
     return 0;
@@ -361,7 +360,7 @@ static err again(struct watch *w, i32 n) {
     const f64 pause = backoff(n + 1);
     launch_say(w->job, "%s: handed in again after %.1f s (%s)", w->ticket->id, pause,
                w->state.over ? *w->state.why ? w->state.why : w->state.end : "not all containers came");
-    nanosleep(&(struct timespec){(time_t)pause, (long)(1e9 * (pause - (f64)(time_t)pause))}, NULL);
+    clock_sleep(pause);
     return submit(w->job, w->ticket);
 }
 

@@ -1,10 +1,8 @@
 /* yarn_rest.c - which ResourceManager is active, requests to it, and what its answers say. */
 #include <ctype.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,7 +20,6 @@ struct yarn {
     struct http *http;
     char address[ADDRESSES][ADDRESS];
     i32 n, at; /* at: the active one */
-    char user[64];
     struct str all;
 };
 
@@ -101,14 +98,10 @@ static err find_addresses(struct yarn *y, const char *wish) {
 
 /* ------------------------------------------------------------------ requests ------------------------------------------------ */
 
-static void nap(f64 seconds) {
-    nanosleep(&(struct timespec){(time_t)seconds, (long)(1e9 * (seconds - (f64)(time_t)seconds))}, NULL);
-}
-
 static err ask_at(struct yarn *y, i32 at, const char *method, const char *path, const char *body, struct http_reply *r) {
     struct str url = {0};
     str_addf(&url, "%s%s%suser.name=", y->address[at], path, strchr(path, '?') ? "&" : "?");
-    http_escape(&url, y->user, "");
+    http_escape(&url, *http_hadoop_user() ? http_hadoop_user() : "root", "");
     err e = str_ok(&url);
     if (e >= 0)
         e = http_ask(y->http,
@@ -155,7 +148,7 @@ err yarn_ask(struct yarn *y, const char *method, const char *path, const char *b
         if (e >= 0 && !again && js_parse_foreign(str_text(&r.body), r.body.len, path, answer) < 0) *answer = NULL;
         http_reply_free(&r);
         if (!again || clock_now() - begin > patience) return e < 0 ? e : 0;
-        nap(pause);
+        clock_sleep(pause);
         find_active(y);
     }
 }
@@ -174,17 +167,10 @@ err yarn_refused(const char *what, const struct js *answer, i32 status) {
                    "%s: YARN answers %d: %.600s", what, status, why ? why : "no reason given");
 }
 
-static void find_user(char out[64]) {
-    const char *named = getenv("HADOOP_USER_NAME");
-    const struct passwd *p = named && *named ? NULL : getpwuid(geteuid());
-    snprintf(out, 64, "%.63s", named && *named ? named : p ? p->pw_name : "root");
-}
-
 err yarn_open(const char *wish, struct yarn **out) {
     struct yarn *y;
     *out = NULL;
     NEW(y, 1);
-    find_user(y->user);
     err e = find_addresses(y, wish);
     if (e >= 0) e = http_open(&y->http);
     if (e >= 0 && !find_active(y)) {

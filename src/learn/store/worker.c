@@ -1,7 +1,5 @@
 /* worker.c - what a worker computes with a ticket: its part of a batch, for one step or several local ones. */
-#include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "learn/store/inside.h"
@@ -21,8 +19,7 @@ static f32 loss_scale(struct fit *t, const struct store_run *r, i64 step, i64 pr
 /* STRETTO_FAULT=..:slow(x): sleeps, so that it takes no core from others. */
 static void slow_down(const struct store_run *r, i64 step, f64 seconds) {
     if (r->slow <= 1 || step < r->slow_from) return;
-    const f64 nap = (r->slow - 1) * seconds;
-    nanosleep(&(struct timespec){.tv_sec = (time_t)nap, .tv_nsec = (long)(1e9 * (nap - floor(nap)))}, NULL);
+    clock_sleep((r->slow - 1) * seconds);
 }
 
 static err one_step(struct fit *t, struct store_run *r, const struct pstore_ticket *k, i64 step, struct exec_result *out) {
