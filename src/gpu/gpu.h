@@ -118,6 +118,7 @@ err gpu_failed(const struct gpu *g); /* the first failure, or 0 */
 
 /* n rows of `bytes` each; device addresses lie in the heap.  On the thread's lane. */
 void gpu_put(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n);
+static inline void gpu_put_bytes(void *to, const void *from, i64 bytes) { gpu_put(to, bytes, from, bytes, bytes, 1); }
 void gpu_get(void *to, i64 to_pitch, const void *from, i64 from_pitch, i64 bytes, i64 n);
 f64 gpu_copied(f64 *begin);          /* the end of the last copy of the thread's lane, and its begin: clock_now */
 i32 gpu_mark(void);                  /* a mark of the thread's lane; a lane keeps its last GPU_SLOTS marks */

@@ -14,7 +14,7 @@ struct device_state {
     struct gpu *gpu; /* NULL = the cores of this host */
     char name[16];   /* "opencl:0" */
     i32 lanes;
-    bool lost;
+    bool lost, prepared;
     f64 cost;        /* of the pieces that it computed */
     struct deal_device known; /* what was learned of its speed */
 };
@@ -23,7 +23,7 @@ struct offload {
     struct offload_kernel k;
     const struct events *events;
     struct device_state *at; /* [n] */
-    i32 n;
+    i32 n, lanes;            /* lanes: of the device that has most */
     struct dealer *dealer;   /* of the last run; NULL = none */
     f64 left;                /* cost of what the cores computed when no device was left */
 };
@@ -75,6 +75,7 @@ err offload_open(const struct offload_kernel *k, const struct resources *use, st
     NEW(o, 1);
     o->k = *k;
     o->events = use->events;
+    o->lanes = offload_lanes(use);
     const err e = open_all(o, use);
     if (e < 0) offload_close(o);
     else *out = o;
@@ -91,6 +92,8 @@ void offload_close(struct offload *o) {
 
 i32 offload_devices(const struct offload *o) { return o->n + 1; }
 
+i32 offload_slots(const struct offload *o) { return offload_devices(o) * o->lanes; }
+
 i32 offload_lanes(const struct resources *use) {
     i32 most = 1;
     for (i32 i = 0; i < use->nforward; i++) most = imax(most, use->forward[i]->ndevice);
@@ -100,7 +103,8 @@ i32 offload_lanes(const struct resources *use) {
 /* ------------------------------------------------------------------ pieces -------------------------------------------------- */
 
 static struct offload_lane lane_of(const struct offload *o, i32 device, i32 lane) {
-    return (struct offload_lane){device, lane, o->at[device].gpu ? gpu_heap(o->at[device].gpu) : NULL};
+    struct gpu *gpu = device < o->n ? o->at[device].gpu : NULL;
+    return (struct offload_lane){device, lane, device * o->lanes + lane, gpu ? gpu_heap(gpu) : NULL};
 }
 
 /* A device that has its heap and refuses memory later would refuse a smaller piece, too. */
@@ -137,14 +141,16 @@ static bool none_left(const struct offload *o) {
     return true;
 }
 
-/* What all rows need, to every device. */
+/* What all rows need, to every device that is left. */
 static void begin(struct offload *o) {
     for (i32 i = 0; i < o->n; i++) {
         struct device_state *d = &o->at[i];
-        if (d->lost || !d->gpu) continue;
+        if (d->lost || !d->gpu || !(o->k.begin || (o->k.prepare && !d->prepared))) continue;
         const struct offload_lane at = lane_of(o, i, 0);
         const struct gpu_place was = gpu_enter(d->gpu, 0);
-        o->k.begin(o->k.self, &at);
+        if (o->k.prepare && !d->prepared) o->k.prepare(o->k.self, &at);
+        if (o->k.begin) o->k.begin(o->k.self, &at);
+        d->prepared = true;
         const err e = gpu_sync();
         gpu_enter(was.gpu, was.lane);
         d->lost = e < 0;
@@ -179,7 +185,7 @@ static void look(struct offload *o) {
 
 /* Rows on the cores, which no device of the list has computed. */
 static void take_rows(struct offload *o, const struct deal_part *part, i32 k, i64 lo, i64 hi) {
-    const struct offload_lane cores = {.device = o->n};
+    const struct offload_lane cores = lane_of(o, o->n, 0);
     const struct deal_piece p = {.part = k, .lo = lo, .hi = hi, .cost = part[k].cost * (f64)(hi - lo)};
     if (hi <= lo) return;
     o->k.on_host(o->k.self, &cores, &p);
@@ -220,7 +226,7 @@ static err deal(struct offload *o, const struct deal_part *part, i32 n, bool aga
 }
 
 err offload_run(struct offload *o, const struct deal_part *part, i32 n, bool again) {
-    if (o->k.begin && !none_left(o)) begin(o);
+    begin(o);
     if (!none_left(o)) return deal(o, part, n, again);
     take_rest(o, part, n, NULL, 0);
     return 0;

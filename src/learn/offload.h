@@ -22,6 +22,7 @@
 /* One lane of a device, whose thread has entered the lane (gpu_enter); or the cores. */
 struct offload_lane {
     i32 device, lane;  /* 0 .. offload_devices - 1, 0 .. offload_lanes - 1 */
+    i32 slot;          /* 0 .. offload_slots - 1: a number of its own for each lane of each device, and for the cores */
     char *heap;        /* first byte of the device's memory, zeroed when it was opened; NULL = the cores */
 };
 
@@ -29,7 +30,9 @@ struct offload_kernel {
     void *self;
     i64 bytes;   /* heap of each device */
     i64 grain;   /* pieces begin at multiples of it */
-    /* Before the pieces of each run, on lane 0 of every device: copies what all rows need.  NULL = nothing. */
+    /* On lane 0 of every device, before the first run: copies what all runs need.  NULL = nothing. */
+    void (*prepare)(void *self, const struct offload_lane *at);
+    /* The same before the pieces of each run: what all its rows need. */
     void (*begin)(void *self, const struct offload_lane *at);
     /* A piece on a device; writes only what belongs to the lane.  Failures of the device need no code. */
     void (*on_device)(void *self, const struct offload_lane *at, const struct deal_piece *p);
@@ -43,7 +46,9 @@ struct offload;
 /* The devices of use->forward; E831 where one never worked, E106 on several ranks. */
 err offload_open(const struct offload_kernel *k, const struct resources *use, struct offload **out);
 void offload_close(struct offload *o); /* NULL is fine */
-i32 offload_devices(const struct offload *o); /* and the cores, which take what is left when all devices have failed */
+/* The devices, and one for the cores, which compute what is left when all devices have failed. */
+i32 offload_devices(const struct offload *o);
+i32 offload_slots(const struct offload *o);
 i32 offload_lanes(const struct resources *use); /* of the device that has most */
 
 /* All rows of n partitions, once.  again: the partitions are those of the last run, and devices keep their rows.  E601; never

@@ -28,9 +28,8 @@ struct shared_counts {
     struct layout at;
     i64 cells;       /* of a partial result */
     i32 slots, together; /* most inputs of a node; of a launch */
-    i32 lanes, nlane;
+    i32 nlane;
     struct lane *lane;   /* [nlane] */
-    bool *there;         /* [devices] the bins are on the device */
     struct deal_part *part; /* [cap] */
     i64 cap;
     const struct count_node *node; /* of this run */
@@ -45,28 +44,20 @@ static i64 block_bytes(const struct shared_counts *s) { return counts_bytes(s->d
 /* Partial results of ROOM entries at `together` inputs. */
 static i64 part_bytes(const struct shared_counts *s) { return s->together * CHUNKS * s->cells * (i64)sizeof(u32); }
 
-static void set_layout(struct shared_counts *s, i32 lanes) {
+static void set_layout(struct shared_counts *s) {
     struct layout *l = &s->at;
     l->lanes = round_up64(s->d->rows * s->d->ninput, ALIGN);
     l->entry = 0;
     l->input = round_up64(ROOM * (i64)sizeof(struct entry), ALIGN);
     l->part = round_up64(l->input + s->slots * (i64)sizeof(i32), ALIGN);
     l->lane_bytes = round_up64(l->part + part_bytes(s), ALIGN);
-    s->lanes = lanes;
-}
-
-static void put(char *to, const void *from, i64 bytes) { gpu_put(to, bytes, from, bytes, bytes, 1); }
-
-static struct lane *lane_of(const struct shared_counts *s, const struct offload_lane *at) {
-    return &s->lane[at->device * s->lanes + at->lane];
 }
 
 /* ------------------------------------------------------------------ a device ------------------------------------------------ */
 
-static void begin(void *self, const struct offload_lane *at) {
+static void prepare(void *self, const struct offload_lane *at) {
     struct shared_counts *s = self;
-    if (!s->there[at->device]) put(at->heap, s->d->bin, s->d->rows * s->d->ninput);
-    s->there[at->device] = true;
+    gpu_put_bytes(at->heap, s->d->bin, s->d->rows * s->d->ninput);
 }
 
 /* Adds the partial results of `n` inputs to their blocks. */
@@ -81,12 +72,12 @@ static void add_parts(const struct shared_counts *s, const u32 *part, i32 chunks
 
 /* At most ROOM entries, whose inputs are on the device. */
 static void count_entries(struct shared_counts *s, const struct offload_lane *at, const struct count_node *v, i64 from, i64 to) {
-    struct lane *l = lane_of(s, at);
+    struct lane *l = &s->lane[at->slot];
     char *mine = at->heap + s->at.lanes + at->lane * s->at.lane_bytes;
     struct gpu_histogram h = {.bin = (const u8 *)at->heap, .bin_step = s->d->step, .entry = mine + s->at.entry,
                               .n = (i32)(to - from), .nclass = s->d->nclass, .part = (u32 *)(void *)(mine + s->at.part)};
     const i32 chunks = gpu_histogram_chunks(h.n);
-    put(mine + s->at.entry, v->entry + from, (to - from) * (i64)sizeof *v->entry);
+    gpu_put_bytes(mine + s->at.entry, v->entry + from, (to - from) * (i64)sizeof *v->entry);
     for (i32 k = 0; k < v->slots; k += s->together) {
         h.ninput = imin(s->together, v->slots - k);
         h.input = (const i32 *)(const void *)(mine + s->at.input) + k;
@@ -102,8 +93,8 @@ static void on_device(void *self, const struct offload_lane *at, const struct de
     struct shared_counts *s = self;
     const struct count_node *v = &s->node[p->part];
     char *mine = at->heap + s->at.lanes + at->lane * s->at.lane_bytes;
-    memset(lane_of(s, at)->sum, 0, (size_t)(block_bytes(s) * v->slots));
-    put(mine + s->at.input, v->input, v->slots * (i64)sizeof *v->input);
+    memset(s->lane[at->slot].sum, 0, (size_t)(block_bytes(s) * v->slots));
+    gpu_put_bytes(mine + s->at.input, v->input, v->slots * (i64)sizeof *v->input);
     for (i64 from = p->lo; from < p->hi; from += ROOM) count_entries(s, at, v, from, lmin(p->hi, from + ROOM));
 }
 
@@ -113,7 +104,7 @@ static void accept(void *self, const struct offload_lane *at, const struct deal_
     const i64 cells = (i64)BINS * imax(1, s->d->nclass);
     for (i32 k = 0; k < v->slots; k++) {
         const struct counts to = counts_at(v->counts + block_bytes(s) * k, s->d->nclass);
-        const struct counts from = counts_at(lane_of(s, at)->sum + block_bytes(s) * k, s->d->nclass);
+        const struct counts from = counts_at(s->lane[at->slot].sum + block_bytes(s) * k, s->d->nclass);
         for (i64 i = 0; i < cells; i++) to.count[i] += from.count[i];
         for (i64 i = 0; to.sum && i < cells; i++) to.sum[i] += from.sum[i];
     }
@@ -136,7 +127,7 @@ static void count_inputs(void *self, i32 worker) {
 static void on_host(void *self, const struct offload_lane *at, const struct deal_piece *p) {
     struct shared_counts *s = self;
     s->piece = p;
-    s->sum = lane_of(s, at)->sum;
+    s->sum = s->lane[at->slot].sum;
     atomic_store(&s->next, 0);
     pool_run(s->pool, count_inputs, s);
 }
@@ -144,8 +135,7 @@ static void on_host(void *self, const struct offload_lane *at, const struct deal
 /* ------------------------------------------------------------------ opening ------------------------------------------------- */
 
 static err lanes_new(struct shared_counts *s) {
-    const i32 n = offload_devices(s->offload) * s->lanes;
-    NEW(s->there, offload_devices(s->offload));
+    const i32 n = offload_slots(s->offload);
     NEW(s->lane, n);
     s->nlane = n;
     for (i32 i = 0; i < n; i++) {
@@ -165,9 +155,9 @@ err shared_counts_open(const struct tree_data *d, i32 slots, const struct resour
     s->slots = slots;
     s->cells = gpu_histogram_cells(d->nclass);
     s->together = (i32)lmax(1, lmin(slots, PART_BYTES / (CHUNKS * s->cells * (i64)sizeof(u32))));
-    set_layout(s, offload_lanes(use));
-    const i64 bytes = s->at.lanes + s->lanes * s->at.lane_bytes;
-    const struct offload_kernel k = {.self = s, .bytes = bytes, .grain = GRAIN, .begin = begin, .on_device = on_device,
+    set_layout(s);
+    const i64 bytes = s->at.lanes + offload_lanes(use) * s->at.lane_bytes;
+    const struct offload_kernel k = {.self = s, .bytes = bytes, .grain = GRAIN, .prepare = prepare, .on_device = on_device,
                                      .on_host = on_host, .accept = accept};
     TRY(offload_open(&k, use, &s->offload));
     return lanes_new(s);
@@ -181,7 +171,6 @@ void shared_counts_close(struct shared_counts *s) {
         mem_free(s->lane[i].part);
     }
     mem_free(s->lane);
-    mem_free(s->there);
     mem_free(s->part);
     mem_free(s);
 }

@@ -25,9 +25,8 @@ struct sharing {
     struct offload *offload;
     struct layout at;
     i64 tokens;             /* of a launch */
-    i32 lanes, nlane;
+    i32 nlane;
     struct lane *lane;      /* [nlane] */
-    bool *there;            /* [devices] the tables are on the device */
     i32 *start;             /* [L] scores << shift */
     struct deal_part *part; /* [nparts] */
     i32 *part_at;           /* [nparts] first sequence in `order` */
@@ -39,28 +38,20 @@ static i64 length(const struct sharing *s, i32 k) {
     return s->q->rows->first[row + 1] - s->q->rows->first[row];
 }
 
-static void put(char *to, const void *from, i64 bytes) { gpu_put(to, bytes, from, bytes, bytes, 1); }
-
-static struct lane *lane_of(const struct sharing *s, const struct offload_lane *at) {
-    return &s->lane[at->device * s->lanes + at->lane];
-}
-
 /* ------------------------------------------------------------------ a device ------------------------------------------------ */
 
-static void begin(void *self, const struct offload_lane *at) {
+static void prepare(void *self, const struct offload_lane *at) {
     struct sharing *s = self;
     const struct hmm_fixed *f = &s->q->h->fixed;
-    if (s->there[at->device]) return;
-    put(at->heap, f->emit, (i64)s->q->h->W * f->kern.Lp * (i64)sizeof *f->emit);
-    put(at->heap + s->at.trans, f->packed, (i64)f->kern.L * f->kern.Lp * (i64)sizeof *f->packed);
-    put(at->heap + s->at.start, s->start, f->kern.L * (i64)sizeof *s->start);
-    s->there[at->device] = true;
+    gpu_put_bytes(at->heap, f->emit, (i64)s->q->h->W * f->kern.Lp * (i64)sizeof *f->emit);
+    gpu_put_bytes(at->heap + s->at.trans, f->packed, (i64)f->kern.L * f->kern.Lp * (i64)sizeof *f->packed);
+    gpu_put_bytes(at->heap + s->at.start, s->start, f->kern.L * (i64)sizeof *s->start);
 }
 
 /* Sequences order[from, to), whose tokens fit a launch. */
 static void decode_rows(struct sharing *s, const struct offload_lane *at, i32 from, i32 to, u8 *path) {
     const struct viterbi *kern = &s->q->h->fixed.kern;
-    struct lane *l = lane_of(s, at);
+    struct lane *l = &s->lane[at->slot];
     char *mine = at->heap + s->at.lanes + at->lane * s->at.lane_bytes;
     i64 n = 0;
     for (i32 k = from; k < to; k++) {
@@ -69,8 +60,8 @@ static void decode_rows(struct sharing *s, const struct offload_lane *at, i32 fr
         n += length(s, k);
     }
     l->first[to - from] = (i32)n;
-    put(mine + s->at.first, l->first, (to - from + 1) * (i64)sizeof *l->first);
-    put(mine + s->at.word, l->word, n * (i64)sizeof *l->word);
+    gpu_put_bytes(mine + s->at.first, l->first, (to - from + 1) * (i64)sizeof *l->first);
+    gpu_put_bytes(mine + s->at.word, l->word, n * (i64)sizeof *l->word);
     const struct gpu_viterbi v = {.trans = (const i32 *)(const void *)(at->heap + s->at.trans),
                                   .start = (const i32 *)(const void *)(at->heap + s->at.start),
                                   .emit = (const i32 *)(const void *)at->heap,
@@ -86,7 +77,7 @@ static void decode_rows(struct sharing *s, const struct offload_lane *at, i32 fr
 static void on_device(void *self, const struct offload_lane *at, const struct deal_piece *p) {
     struct sharing *s = self;
     const i32 base = s->part_at[p->part], end = base + (i32)p->hi;
-    u8 *path = lane_of(s, at)->path;
+    u8 *path = s->lane[at->slot].path;
     for (i32 k = base + (i32)p->lo; k < end;) {
         const i32 from = k;
         i64 n = 0;
@@ -99,7 +90,7 @@ static void on_device(void *self, const struct offload_lane *at, const struct de
 /* The cores write their paths in place. */
 static void accept(void *self, const struct offload_lane *at, const struct deal_piece *p) {
     const struct sharing *s = self;
-    const u8 *path = lane_of(s, at)->path;
+    const u8 *path = s->lane[at->slot].path;
     if (!at->heap) return;
     for (i32 k = s->part_at[p->part] + (i32)p->lo; k < s->part_at[p->part] + (i32)p->hi; k++) {
         memcpy(s->q->path + s->q->rows->first[s->q->order[k]], path, (size_t)length(s, k));
@@ -149,10 +140,9 @@ static void set_layout(struct sharing *s, i64 longest) {
 static err lanes_new(struct sharing *s) {
     const struct hmm_fixed *f = &s->q->h->fixed;
     const i64 all = s->q->rows->first[s->q->rows->n] - s->q->rows->first[0];
-    const i32 n = offload_devices(s->offload) * s->lanes;
+    const i32 n = offload_slots(s->offload);
     NEW(s->start, f->kern.L);
     for (i32 j = 0; j < f->kern.L; j++) s->start[j] = f->start[j] * (1 << f->kern.shift);
-    NEW(s->there, offload_devices(s->offload));
     NEW(s->lane, n);
     s->nlane = n;
     for (i32 i = 0; i < n; i++) {
@@ -171,9 +161,8 @@ static err run(struct sharing *s, const struct resources *use) {
         return FAIL_AT(E106, "--device", "no --device", "a sequence of %lld tokens is too long for a device",
                        (long long)length(s, 0));
     set_layout(s, length(s, 0));
-    s->lanes = offload_lanes(use);
-    const i64 bytes = s->at.lanes + s->lanes * s->at.lane_bytes;
-    const struct offload_kernel k = {.self = s, .bytes = bytes, .grain = 1, .begin = begin, .on_device = on_device,
+    const i64 bytes = s->at.lanes + offload_lanes(use) * s->at.lane_bytes;
+    const struct offload_kernel k = {.self = s, .bytes = bytes, .grain = 1, .prepare = prepare, .on_device = on_device,
                                      .on_host = on_host, .accept = accept};
     TRY(offload_open(&k, use, &s->offload));
     TRY(lanes_new(s));
@@ -193,7 +182,6 @@ err shared_paths_run(const struct shared_paths *p, const struct resources *use) 
         mem_free(s.lane[i].path);
     }
     mem_free(s.lane);
-    mem_free(s.there);
     mem_free(s.start);
     mem_free(s.part);
     mem_free(s.part_at);

@@ -29,8 +29,8 @@ struct shared_assign {
     struct offload *offload;
     struct layout at;
     f32 margin, share;           /* of this run */
-    struct lane *lane;           /* [devices][lanes] */
-    i32 nlane, lanes;            /* all of them; of a device */
+    struct lane *lane;           /* [nlane] */
+    i32 nlane;
     u8 *there;                   /* [devices][grains] the rows are on the device */
     bool ran;                    /* all rows, before */
     i64 grains;
@@ -50,15 +50,13 @@ static struct layout layout_of(const struct points *p, const struct centers *c) 
     return l;
 }
 
-static void put(char *to, const void *from, i64 bytes) { gpu_put(to, bytes, from, bytes, bytes, 1); }
-
 /* ------------------------------------------------------------------ a device ------------------------------------------------ */
 
 static void begin(void *self, const struct offload_lane *at) {
     const struct shared_assign *s = self;
     const struct centers *c = s->c;
-    put(at->heap + s->at.panel, c->panel, (i64)c->groups * c->d * LANES * (i64)sizeof *c->panel);
-    put(at->heap + s->at.start, c->start, (i64)c->groups * LANES * (i64)sizeof *c->start);
+    gpu_put_bytes(at->heap + s->at.panel, c->panel, (i64)c->groups * c->d * LANES * (i64)sizeof *c->panel);
+    gpu_put_bytes(at->heap + s->at.start, c->start, (i64)c->groups * LANES * (i64)sizeof *c->start);
 }
 
 /* Rows of a piece that the device lacks, in runs of grains.  No other lane has a part of these grains. */
@@ -71,18 +69,14 @@ static void put_rows(struct shared_assign *s, const struct offload_lane *at, i64
         while ((g + 1) * GRAIN < hi && !there[g + 1]) there[g++] = true;
         there[g] = true;
         const i64 to = lmin(s->p->n, (g + 1) * GRAIN);
-        put(at->heap + s->at.rows + from * bytes, s->p->f + from * s->p->d, (to - from) * bytes);
+        gpu_put_bytes(at->heap + s->at.rows + from * bytes, s->p->f + from * s->p->d, (to - from) * bytes);
     }
-}
-
-static struct lane *lane_of(const struct shared_assign *s, const struct offload_lane *at) {
-    return &s->lane[at->device * s->lanes + at->lane];
 }
 
 static void on_device(void *self, const struct offload_lane *at, const struct deal_piece *p) {
     struct shared_assign *s = self;
     const i64 lo = p->lo, hi = p->hi;
-    struct lane *l = lane_of(s, at);
+    struct lane *l = &s->lane[at->slot];
     i32 *label = (i32 *)(void *)(at->heap + s->at.label);
     const i64 bytes = (hi - lo) * (i64)sizeof *label;
     const struct gpu_nearest n = {.x = (const f32 *)(const void *)(at->heap + s->at.rows),
@@ -103,7 +97,7 @@ static void accept(void *self, const struct offload_lane *at, const struct deal_
     struct shared_assign *s = self;
     const i64 lo = p->lo, hi = p->hi;
     if (!at->heap) return;
-    const i32 *label = lane_of(s, at)->label;
+    const i32 *label = s->lane[at->slot].label;
     i64 changed = 0;
     for (i64 i = lo; i < hi; i++) {
         changed += s->t->label[i] != label[i - lo];
@@ -136,7 +130,7 @@ static void on_host(void *self, const struct offload_lane *at, const struct deal
 /* ------------------------------------------------------------------ opening ------------------------------------------------- */
 
 static err lanes_new(struct shared_assign *s) {
-    const i32 n = offload_devices(s->offload) * s->lanes;
+    const i32 n = offload_slots(s->offload);
     s->grains = (s->p->n + GRAIN - 1) / GRAIN;
     NEW(s->there, offload_devices(s->offload) * s->grains);
     NEW(s->lane, n);
@@ -161,7 +155,6 @@ err shared_assign_open(const struct points *p, const struct centers *c, struct t
     s->c = c;
     s->t = t;
     s->pool = use->pool;
-    s->lanes = offload_lanes(use);
     s->at = layout_of(p, c);
     const struct offload_kernel k = {.self = s, .bytes = s->at.end, .grain = GRAIN, .begin = begin, .on_device = on_device,
                                      .accept = accept, .on_host = on_host};
