@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/library.h"
 #include "base/mem.h"
 
 #define LIBRARY "libcurl.so.4"
@@ -45,12 +46,10 @@ struct curl {
 static struct curl curl;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* POSIX allows storing an address from dlsym in a function pointer; ISO C does not, hence memcpy. */
 static bool find(void *library, const char *symbol, void *call, size_t size) {
-    void *at = dlsym(library, symbol);
-    if (at) memcpy(call, &at, size);
-    else str_print(curl.why, sizeof curl.why, "it has no %s", symbol);
-    return at != NULL;
+    const bool found = library_find(library, symbol, call, size);
+    if (!found) str_print(curl.why, sizeof curl.why, "it has no %s", symbol);
+    return found;
 }
 
 static void open_library(void) {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "base/mem.h"
 #include "gpu/gpu.h"
 
@@ -54,12 +55,9 @@ static const char *wish(const char *variable) {
     return path && *path ? path : NULL;
 }
 
-/* POSIX allows storing an address from dlsym in a function pointer; ISO C does not, hence memcpy. */
 static err find(void *from, const char *where, const char *symbol, void *call, size_t size) {
-    void *at = dlsym(from, symbol);
-    if (!at) return FAIL_AT(E831, where, "a driver and an NVRTC of CUDA 12 or later", "it has no %s", symbol);
-    memcpy(call, &at, size);
-    return 0;
+    if (library_find(from, symbol, call, size)) return 0;
+    return FAIL_AT(E831, where, "a driver and an NVRTC of CUDA 12 or later", "it has no %s", symbol);
 }
 
 static err open_driver(struct cuda *c) {

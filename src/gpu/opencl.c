@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "base/mem.h"
 #include "gpu/gpu.h"
 
@@ -113,14 +114,10 @@ struct opencl {
 
 /* ------------------------------------------------------------------ the library --------------------------------------------- */
 
-/* POSIX allows storing an address from dlsym in a function pointer; ISO C does not, hence memcpy. */
 static bool find(void *library, const char *symbol, void *call, size_t size) {
-    void *at = dlsym(library, symbol);
-    if (at)
-        memcpy(call, &at, size);
-    else
-        snprintf(cl.why, sizeof cl.why, "%s has no %s: OpenCL 1.2 is needed", OPENCL_LIBRARY, symbol);
-    return at != NULL;
+    const bool found = library_find(library, symbol, call, size);
+    if (!found) snprintf(cl.why, sizeof cl.why, "%s has no %s: OpenCL 1.2 is needed", OPENCL_LIBRARY, symbol);
+    return found;
 }
 
 static bool find_all(void *library) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "base/mem.h"
 #include "topo/gpu.h"
 
@@ -52,14 +53,10 @@ static err refused(const struct gpus *g, i32 gpu, const char *call, int status) 
                    call, why ? why : "it gave no reason", status);
 }
 
-/* POSIX allows storing an address from dlsym in a function pointer; ISO C does not, hence memcpy. */
 static err find(const struct gpus *g, const char *symbol, void *call, size_t size) {
-    void *at = dlsym(g->library, symbol);
-    if (!at)
-        return FAIL_AT(E820, g->name, "a driver of 2012 or later; unset STRETTO_NVML", "it has no %s: is this NVIDIA's library?",
-                       symbol);
-    memcpy(call, &at, size);
-    return 0;
+    if (library_find(g->library, symbol, call, size)) return 0;
+    return FAIL_AT(E820, g->name, "a driver of 2012 or later; unset STRETTO_NVML", "it has no %s: is this NVIDIA's library?",
+                   symbol);
 }
 
 static err find_all(struct gpus *g) {
