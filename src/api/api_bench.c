@@ -124,7 +124,7 @@ static err subject_of(const struct options *o, const struct forecast_spec *spec,
     TRY(forecast_shape(&s->spec, &shape, 0, &p));
     TRY(forecast_net(&s->spec, &p, &shape, &s->net));
     const bool tiles = spec->decoder->every_step && !opt_given(o, OPT_batch);
-    const i64 windows = tiles ? lmax(1, forecast_epoch(spec, ROWS / 5 * 4)) : spec->batch;
+    const i64 windows = tiles ? lmax(1, forecast_epoch(spec, &shape, ROWS / 5 * 4)) : spec->batch;
     s->cells = p.horizon * (spec->decoder->every_step ? ceil_div(p.nseg, slices) : 1);
     return forecast_rows(&s->spec, windows, shape.ntarget, &nwin, &s->B);
 }

@@ -35,9 +35,9 @@ static void quoted(struct str *out, const char *text) {
 /* Options for a config: those about the data, as the user and the remedies set them, and the horizon of a training. */
 static void propose(const struct options *o, const struct series *s, i64 horizon, struct str *out) {
     str_add(out, "target: [");
-    for (i32 i = 0; i < s->ntarget; i++) {
+    for (i32 i = 0; i < (s->panel ? 1 : s->ntarget); i++) {
         if (i) str_add(out, ", ");
-        quoted(out, s->name[i]);
+        quoted(out, s->panel ? s->column[i] : s->name[i]);
     }
     str_add(out, "]\n");
     for (i32 i = 0; i < OPT_COUNT; i++) {
@@ -240,6 +240,9 @@ static err rank_columns(struct checking *c) {
     struct series *all = NULL;
     const struct events none = {0};
     if (!c->o.importance || !c->set) return 0;
+    if (c->set->s->panel)
+        return FAIL_AT(E106, NULL, "the rows of one series in a file   or   no --importance",
+                       "--importance ranks the columns of one series, --id makes a panel of %d", c->set->s->ntarget);
     err e = series_of_all(c, &all);
     if (e >= 0) e = run_context_open(&c->o, &none, NULL, false, &w);
     if (e >= 0) e = column_ranks_make(all ? all : c->set->s, c->split.train, c->horizon, &c->o, &w.use, &c->ranks);

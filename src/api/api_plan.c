@@ -41,7 +41,7 @@ static err shape_spec(struct stretto_plan *p) {
     p->shape = (struct series){.nrow = SHAPE_ROWS, .ncol = n, .ntarget = n, .freq = {.season = 24}};
     TRY(need_forecaster(&p->o, "plan"));
     TRY(resolve_forecast(&p->o, rows_of(p), NULL, &p->spec, &split));
-    p->windows = forecast_epoch(&p->spec, split.train);
+    p->windows = forecast_epoch(&p->spec, rows_of(p), split.train);
     p->seen = split.validation;
     p->shape.nrow = 0; /* the shape has no rows of data */
     return 0;
@@ -53,7 +53,7 @@ static err shape_net(const struct stretto_plan *self, const struct forecast_spec
     struct window_shape p;
     i32 nwin;
     TRY(forecast_shape(spec, s, self->seen, &p));
-    TRY(forecast_rows(spec, self->windows, s->ntarget, &nwin, &q->B));
+    TRY(forecast_rows(spec, self->windows, forecast_width(spec, s), &nwin, &q->B));
     q->net = net;
     q->slices = spec->cut.slices > 1 ? spec->cut.slices : 0;
     q->course = spec->cut.course;

@@ -23,7 +23,7 @@ enum { AHEAD_MOST = 512 };
 struct ahead_inputs ahead_of(const struct series *s, i32 L, i32 H); /* those that a ridge of this shape may have */
 i32 ahead_count(const struct ahead_inputs *a, i32 H);
 /* u[ahead_count]: 0 (the mean of training) for what is missing or lies outside of the series. */
-void ahead_take(const struct ahead_inputs *a, const struct series *s, i64 origin, i32 H, f32 *u);
+void ahead_take(const struct ahead_inputs *a, const struct series *s, i32 col, i64 origin, i32 H, f32 *u);
 
 /* --- sums over windows: the fit, the choice of the penalty and the loss of a ridge need only these ---
  *

@@ -57,14 +57,14 @@ static void take_input(struct moments *m, const struct windows *w, i64 origin, c
 }
 
 /* Inputs known ahead: blocks of windows, whose products are matrix products. */
-static void take_ahead(struct moments *m, const struct windows *w, const f64 *z, i64 a, i64 b) {
+static void take_ahead(struct moments *m, const struct windows *w, i32 col, const f64 *z, i64 a, i64 b) {
     const struct algebra *g = algebra_best();
     const i32 X = m->X, E = m->C + X, width = m->L + m->H;
     f64 *u = m->block, *minus = u + (i64)MOMENTS_BLOCK * X;
     for (i64 o = a; o < b; o += MOMENTS_BLOCK) {
         const i32 n = (i32)lmin(MOMENTS_BLOCK, b - o);
         for (i32 k = 0; k < n; k++) {
-            ahead_take(&w->ahead, w->s, o + k, m->H, m->input);
+            ahead_take(&w->ahead, w->s, col, o + k, m->H, m->input);
             for (i32 x = 0; x < X; x++) minus[(i64)k * X + x] = -(u[(i64)k * X + x] = (f64)m->input[x]);
             take_input(m, w, o + k, u + (i64)k * X);
         }
@@ -92,7 +92,7 @@ void moments_take(struct moments *m, const struct windows *w, i32 col, i64 a, i6
     }
     for (i32 i = 0; i < m->L; i++) g->shift(width - i, zb[i], zb + i, za[i], za + i, m->row, m->G + (i64)i * width + i);
     if (m->C) take_marks(m, z, w->s->time, a, b);
-    if (m->X) take_ahead(m, w, z, a, b);
+    if (m->X) take_ahead(m, w, col, z, a, b);
 }
 
 i32 moments_inputs(const struct moments *m, struct input_set set) {

@@ -83,10 +83,10 @@ static f32 window_of(const struct ridge *r, const struct series *s, i32 col, i64
     return last;
 }
 
-static void add_ahead(const struct ridge *r, f32 weight, const struct series *s, i64 origin, i32 steps, f32 *out) {
+static void add_ahead(const struct ridge *r, f32 weight, const struct series *s, i32 col, i64 origin, i32 steps, f32 *out) {
     const i32 X = ahead_count(&r->ahead, r->H);
     f32 u[AHEAD_MOST];
-    ahead_take(&r->ahead, s, origin, r->H, u);
+    ahead_take(&r->ahead, s, col, origin, r->H, u);
     for (i32 x = 0; x < X; x++) {
         const f32 *row = r->w + (i64)(ahead_row(r) + x) * r->Hp;
         for (i32 h = 0; h < steps; h++) out[h] += weight * u[x] * row[h];
@@ -105,7 +105,7 @@ void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 co
         const f32 u = (f32)weight * (before - last), *row = r->w + (i64)k * r->Hp;
         for (i32 h = 0; h < steps; h++) out[h] += u * row[h];
     }
-    add_ahead(r, (f32)weight, s, origin, steps, out);
+    add_ahead(r, (f32)weight, s, col, origin, steps, out);
     add_rest(r, weight, s, origin, (f64)last, steps, out);
     for (i32 h = steps; h < H; h++) out[h] += (f32)weight * last; /* the fit has fewer steps: repeat the last value */
 }
@@ -117,7 +117,7 @@ static void add_block(const struct ridge *r, f64 weight, const struct series *s,
     const i32 n = (i32)lmin(ROWS, rows->n - at), steps = imin(H, r->H), X = ahead_count(&r->ahead, r->H);
     for (i32 i = 0; i < n; i++) last[i] = window_of(r, s, rows->col[at + i], rows->origin[at + i], u + (i64)i * r->L);
     kern->gemm_nn(n, r->H, r->L, u, r->L, r->w, r->Hp, c, r->Hp, false);
-    for (i32 i = 0; i < n && X > 0; i++) ahead_take(&r->ahead, s, rows->origin[at + i], r->H, u + (i64)i * X);
+    for (i32 i = 0; i < n && X > 0; i++) ahead_take(&r->ahead, s, rows->col[at + i], rows->origin[at + i], r->H, u + (i64)i * X);
     if (X > 0) kern->gemm_nn(n, r->H, X, u, X, r->w + (i64)ahead_row(r) * r->Hp, r->Hp, c, r->Hp, true);
     for (i32 i = 0; i < n; i++) {
         f32 *to = out + (at + i) * ldo;

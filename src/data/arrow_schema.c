@@ -185,7 +185,10 @@ static err mark(struct arrow *a) {
     const struct {
         const char *list, *flag;
         enum arrow_role role;
-    } lists[] = {{a->o->cat, "--cat", AS_WORDS}, {a->o->time, "--time", AS_TIME}, {a->o->ignore, "--ignore", AS_NOTHING}};
+    } lists[] = {{a->o->cat, "--cat", AS_WORDS},
+                 {a->o->id, "--id", AS_WORDS},
+                 {a->o->time, "--time", AS_TIME},
+                 {a->o->ignore, "--ignore", AS_NOTHING}};
     const char **names;
     ARENA_NEW(&a->memory, names, a->nfield);
     for (i32 f = 0; f < a->nfield; f++) names[f] = a->field[f].name;

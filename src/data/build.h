@@ -8,7 +8,20 @@
 enum gaps { GAPS_ERROR, GAPS_MASK, GAPS_INTERPOLATE, GAPS_ZERO };
 enum dups { DUPS_ERROR, DUPS_MEAN, DUPS_FIRST, DUPS_LAST };
 
-enum { TIME_PARTS = 8, NO_ROLE = 0 };
+enum { TIME_PARTS = 8, ID_PARTS = 4, NO_ROLE = 0 };
+
+/* The rows of a panel by series.  A group is the rows of one series and one time: one, or duplicates. */
+struct panel {
+    i32 n;             /* series, in order of appearance */
+    const char **name; /* [n] */
+    i32 *series;       /* [table rows] the series of a row */
+    i64 *order;        /* [rows in use] table rows by series, then time */
+    i64 *group;        /* [groups + 1] where the rows of a group begin in order */
+    i64 *time;         /* [groups]; NULL = the number of the group in its series is the time */
+    i64 *first;        /* [n + 1] the first group of each series */
+    i32 *at;           /* [n][rows of the build] group of a series at a row, -1 = none; by build_panel_place */
+    struct arena names;
+};
 
 struct build {
     const struct table *t;
@@ -18,13 +31,16 @@ struct build {
     enum gaps gaps;
     enum dups dups;
     i32 ntime, time_col[TIME_PARTS];
+    i32 nid, id_col[ID_PARTS]; /* columns that name the series of a row; 0 = one series */
+    struct panel *panel;       /* NULL = one series; set by build_times */
     i32 ntarget, npast, nknown, ncat;
-    i32 *col, *cat;               /* table columns: targets, past, known; categories */
-    i64 n;                        /* rows (time steps) of the series */
-    i64 merged;                   /* rows merged into others of the same time */
-    i64 *time;                    /* [n], NULL = the row number is the time */
-    i64 *row;                     /* [n] first table row, -1 = inserted for an absent time step */
-    i32 *same;                    /* [n] number of table rows with that time (duplicates); NULL = one each */
+    i32 nstatic;    /* so many of the known ones, the last, are constant in each series */
+    i32 *col, *cat; /* table columns: targets, past, known; categories */
+    i64 n;          /* rows (time steps) of the series */
+    i64 merged;     /* rows merged into others of the same time */
+    i64 *time;      /* [n], NULL = the row number is the time */
+    i64 *row;       /* [n] first table row, -1 = inserted for an absent time step */
+    i32 *same;      /* [n] number of table rows with that time (duplicates); NULL = one each */
     struct freq freq;
     char roles[ROLES_TEXT];
 };
@@ -33,10 +49,26 @@ struct build {
  * collected. */
 err build_problem(struct build *b, i32 column, err e);
 
-void build_free(struct build *b);
+void build_free(struct build *b); /* build.c */
 void sort_values(f64 *v, i64 n); /* ascending; no NaN */
 
-err build_roles(struct build *b);    /* build_roles.c */
+/* --- cells of the series that is built, by its columns --- */
+static inline i32 build_width(const struct build *b) { return b->panel ? b->panel->n : 1; } /* series */
+static inline i32 build_ncol(const struct build *b) { return (b->ntarget + b->npast + b->nknown) * build_width(b); }
+static inline i32 build_column(const struct build *b, i32 c) { return b->col[c / build_width(b)]; } /* of the table */
+/* The table row behind row i of column c: the first one of duplicates; -1 = there is none. */
+static inline i64 build_row(const struct build *b, i32 c, i64 i) {
+    const struct panel *p = b->panel;
+    if (!p) return b->row[i];
+    const i32 g = p->at[(i64)(c % p->n) * b->n + i];
+    return g < 0 ? -1 : p->order[p->group[g]];
+}
+
+err build_roles(struct build *b); /* build_roles.c */
+err build_panel(struct build *b); /* build_panel.c: groups the rows by series, and makes their common axis: time, row */
+err build_panel_place(
+    struct build *b); /* places the groups on the axis; refuses absent rows inside of a series, and mixed steps */
+void panel_free(struct panel *p);
 /* build_find.c: finds the time without --time: sets time_col, or ntime 0. role: [table columns], NO_ROLE = could be the time. */
 err build_find_time(struct build *b, const u8 *role);
 /* build_times.c: the columns named year, month (or quarter, week, day of the year), day, hour, .. in this order; clock_only: from

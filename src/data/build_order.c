@@ -17,7 +17,7 @@
 #include "data/mend.h"
 #include "data/names.h"
 
-enum { FIX_BYTES = 1200, SERIES_COLUMNS = 6, WIDE_SERIES = 2000 };
+enum { FIX_BYTES = 1200, SERIES_COLUMNS = 6 };
 
 /* Text columns whose values together identify a series. */
 struct key {
@@ -109,29 +109,15 @@ static void cut_series(const struct build *b, const struct key *k, i64 at, char 
              mend_to(b->t->path, "one", to));
 }
 
-/* Command that gives each series a column: no row is lost. False if none does, or it is too long for a message. */
-static bool widen(const struct build *b, const struct key *k, char fix[FIX_BYTES]) {
-    char from[MEND_PATH], to[MEND_PATH], sep[4];
-    if (k->n != 1 || b->ntime != 1 || !table_is_file(b->t) || k->c[0]->nword > WIDE_SERIES) return false;
-    const i32 n = snprintf(
-        fix, FIX_BYTES,
-        "awk -F'%s' -v T=%d -v K=%d -v V=%d 'NR>%lld{sub(/\\r$/,\"\");if(!($T in s)){s[$T];t[++n]=$T}"
-        "if(!($K in u)){u[$K];c[++m]=$K}v[$T,$K]=$V}END{r=\"time\";for(j=1;j<=m;j++)r=r FS c[j];print r;"
-        "for(i=1;i<=n;i++){r=t[i];for(j=1;j<=m;j++)r=r FS v[t[i],c[j]];print r}}' %s > %s   "
-        "(a column for each series, for --target all)",
-        awk_sep(b, sep), b->t->col[b->time_col[0]].field, k->c[0]->field, b->t->col[b->col[0]].field, (long long)lines_above(b),
-        mend_from(b->t->path, from), mend_to(b->t->path, "wide", to));
-    return n < (i32)sizeof err_last()->fix;
-}
-
 /* Remedies for several series in one file: the one that keeps all rows first. */
 static void part_series(const struct build *b, const struct key *k, i64 at, char fix[FIX_BYTES]) {
-    char one[FIX_BYTES];
-    const bool wide = widen(b, k, fix);
+    char one[FIX_BYTES], word[MEND_PATH];
+    struct str ids = {0};
+    for (i32 j = 0; j < k->n && j < ID_PARTS; j++) str_list_add(&ids, k->c[j]->name);
     cut_series(b, k, at, one);
-    const size_t fill = wide ? strlen(fix) : 0, most = sizeof err_last()->fix;
-    if (fill + strlen(one) + 8 > most && wide) return;
-    snprintf(fix + fill, FIX_BYTES - fill, "%s%s", wide ? "\n" : "", one);
+    const i32 n = snprintf(fix, FIX_BYTES, "--id %s   (a panel: each series keeps its rows)", mend_words(str_text(&ids), word));
+    str_free(&ids);
+    if (n + (i32)strlen(one) + 2 < (i32)sizeof err_last()->fix) snprintf(fix + n, (size_t)(FIX_BYTES - n), "\n%s", one);
 }
 
 static enum time_order order_of(const struct column *c) { return c->type == COL_TIME ? (enum time_order)c->order : ORDER_NUMBER; }

@@ -11,8 +11,19 @@
 #include "data/mend.h"
 #include "data/names.h"
 
-enum role { ROLE_NONE = NO_ROLE, ROLE_TIME, ROLE_TARGET, ROLE_PAST, ROLE_KNOWN, ROLE_CAT, ROLE_IGNORE, ROLE_PUT };
-static const char *const role_flag[] = {"", "--time", "--target", "--past", "--known", "--cat", "--ignore"};
+enum role {
+    ROLE_NONE = NO_ROLE,
+    ROLE_TIME,
+    ROLE_ID,
+    ROLE_TARGET,
+    ROLE_PAST,
+    ROLE_KNOWN,
+    ROLE_STATIC,
+    ROLE_CAT,
+    ROLE_IGNORE,
+    ROLE_PUT
+};
+static const char *const role_flag[] = {"", "--time", "--id", "--target", "--past", "--known", "--static", "--cat", "--ignore"};
 
 enum { SWAPPED_LEAST = 3, ROWS_WIDE = 8 }; /* columns named by times; numbers in a row, and times as many as rows */
 
@@ -109,8 +120,16 @@ static err give(struct build *b, u8 *role, i32 col, enum role r) {
     if (role[col] == r || role[col] == ROLE_IGNORE) return 0;
     if (role[col] == ROLE_CAT && r == ROLE_PAST) return 0; /* --past x --cat x: a category */
     if (role[col] == ROLE_CAT && r == ROLE_KNOWN) return refuse_words(b, c, r);
+    if (r == ROLE_STATIC && c->type == COL_CATEGORY && (role[col] == ROLE_CAT || role[col] == ROLE_NONE)) {
+        role[col] = ROLE_CAT;
+        return 0;
+    }
     if (role[col] != ROLE_NONE)
         return FAIL(E106, "column \"%s\" cannot be %s and %s at once", c->name, role_flag[role[col]], role_flag[r]);
+    if (r == ROLE_ID && c->type != COL_TIME) {
+        role[col] = ROLE_ID;
+        return 0;
+    }
     if (c->type == COL_CATEGORY && (r == ROLE_PAST || r == ROLE_KNOWN || r == ROLE_TARGET)) return refuse_words(b, c, r);
     if (c->type == COL_TIME && r != ROLE_TIME && r != ROLE_IGNORE)
         return FAIL_AT(E214, b->t->path, "another column", "column \"%s\" given by %s holds times, not numbers", c->name,
@@ -142,6 +161,22 @@ static err give_list(struct build *b, u8 *role, const char *list, enum role r) {
         if (role[col] == r && r != ROLE_IGNORE && r != ROLE_CAT) return named_twice(b, list, col, r);
         TRY(give(b, role, col, r));
     }
+    return 0;
+}
+
+static err find_ids(struct build *b, u8 *role) {
+    const char *list = b->o->id;
+    char name[256];
+    while (name_next(&list, name)) {
+        i32 col;
+        TRY(table_need(b->t, name, "--id", &col));
+        if (role[col] == ROLE_ID) return named_twice(b, b->o->id, col, ROLE_ID);
+        if (b->nid == ID_PARTS) return FAIL(E103, "--id: at most %d columns name a series", ID_PARTS);
+        TRY(give(b, role, col, ROLE_ID));
+        b->id_col[b->nid++] = col;
+    }
+    if (b->nid == 0 && *text_or(b->o->fixed, ""))
+        return FAIL_AT(E106, NULL, "--id COLUMN   or   --known", "--static is for the series of a panel, which --id names");
     return 0;
 }
 
@@ -269,6 +304,8 @@ static err order_columns(struct build *b, u8 *role) {
     b->ntarget = put_role(b, role, ROLE_TARGET, b->o->target, b->col);
     b->npast = put_role(b, role, ROLE_PAST, listed ? b->o->past : NULL, b->col + b->ntarget);
     b->nknown = put_role(b, role, ROLE_KNOWN, listed ? b->o->known : NULL, b->col + b->ntarget + b->npast);
+    b->nstatic = put_role(b, role, ROLE_STATIC, listed ? b->o->fixed : NULL, b->col + b->ntarget + b->npast + b->nknown);
+    b->nknown += b->nstatic;
     b->ncat = put_role(b, role, ROLE_CAT, listed ? b->o->cat : NULL, b->cat);
     if (b->ntarget == 0) return FAIL(E106, "--ignore leaves out every target");
     return 0;
@@ -279,8 +316,10 @@ static err assign(struct build *b, u8 *role) {
     TRY(give_list(b, role, b->o->cat, ROLE_CAT));
     TRY(give_list(b, role, b->o->past, ROLE_PAST));
     TRY(give_list(b, role, b->o->known, ROLE_KNOWN));
+    TRY(find_ids(b, role));
+    TRY(give_list(b, role, b->o->fixed, ROLE_STATIC));
     TRY(find_time(b, role));
-    TRY(refuse_swapped(b, role));
+    if (b->nid == 0) TRY(refuse_swapped(b, role));
     const char *target = text_or(b->o->target, "");
     bool named = *target && (strcmp(target, "all") != 0 || table_find(b->t, "all") >= 0);
     TRY(named ? give_list(b, role, target, ROLE_TARGET) : find_target(b, role));
@@ -306,6 +345,8 @@ static err say_roles(struct build *b, const u8 *role) {
     say_role(b, role, ROLE_TARGET, -1, "target", "", names, &out);
     say_role(b, role, ROLE_PAST, -1, "past", "", names, &out);
     say_role(b, role, ROLE_KNOWN, -1, "known", "", names, &out);
+    say_role(b, role, ROLE_STATIC, -1, "static", "", names, &out);
+    say_role(b, role, ROLE_ID, -1, "series named by", "", names, &out);
     say_role(b, role, ROLE_CAT, -1, "category", "", names, &out);
     say_role(b, role, ROLE_TIME, -1, "time", "", names, &out);
     say_role(b, role, ROLE_NONE, COL_NUMBER, "left out:", " (no --past or --known)", names, &out);

@@ -249,6 +249,7 @@ err build_times(struct build *b) {
         return e;
     }
     TRY(cut_range(b));
+    if (b->nid > 0) return build_panel(b);
     if (!b->time) return 0;
     TRY(build_order(b));
     return collapse(b);

@@ -9,31 +9,65 @@
 #include "data/build.h"
 #include "data/mend.h"
 
-enum { SAMPLE = 4096 };
+enum { SAMPLE = 4096, NAME_BYTES = 430 };
 static const f64 FAR = 1e6, HUGE_CELL = 1e30, CLOSE = 64;
 
-/* Value of a table column at series row i: NaN if absent or missing, the mean of duplicates. */
-static f64 cell(const struct build *b, i32 col, i64 i) {
-    i64 row = b->row[i];
-    if (row < 0) return (f64)NAN;
-    const f64 *v = b->t->col[col].number + row;
-    if (!b->same || b->same[i] < 2) return *v;
-    f64 sum = 0;
-    i32 n = 0;
-    for (i32 k = 0; k < b->same[i]; k++)
-        if (!isnan(v[k])) sum += v[k], n++;
-    return n ? sum / n : (f64)NAN;
+/* The table rows behind row i of column c; in a panel they are numbers in its order. */
+static i64 first_row(const struct build *b, i32 c, i64 i, i64 *n) {
+    const struct panel *p = b->panel;
+    *n = b->same ? b->same[i] : 1;
+    if (!p) return b->row[i];
+    const i32 g = p->at[(i64)(c % p->n) * b->n + i];
+    if (g < 0) return -1;
+    *n = p->group[g + 1] - p->group[g];
+    return p->group[g];
 }
 
-/* First row after the last target value: future rows of known columns. */
-static i64 future_from(const struct build *b) {
+/* Value of column c at row i: NaN if absent or missing, the mean of duplicates. */
+static f64 cell(const struct build *b, i32 c, i64 i) {
+    i64 n, row = first_row(b, c, i, &n), present = 0;
+    if (row < 0) return (f64)NAN;
+    const f64 *v = b->t->col[build_column(b, c)].number;
+    const i64 *order = b->panel ? b->panel->order : NULL;
+    if (n < 2) return v[order ? order[row] : row];
+    f64 sum = 0;
+    for (i64 k = row; k < row + n; k++) {
+        const f64 x = v[order ? order[k] : k];
+        if (!isnan(x)) sum += x, present++;
+    }
+    return present ? sum / (f64)present : (f64)NAN;
+}
+
+/* First row after the last value of targets [from, to): future rows of known columns. */
+static i64 future_from(const struct build *b, i32 from, i32 to) {
     i64 n = b->n;
-    if (b->nknown == 0 && b->ncat == 0) return n;
+    if (b->nknown == 0 && b->ncat == 0 && !b->panel) return n;
     for (; n > 0; n--)
-        for (i32 c = 0; c < b->ntarget; c++)
-            if (!isnan(cell(b, b->col[c], n - 1))) return n;
+        for (i32 c = from; c < to; c++)
+            if (!isnan(cell(b, c, n - 1))) return n;
     return 0;
 }
+
+/* The first row after the targets of column c, or of its series. */
+static i64 future_of(const struct build *b, i32 c) {
+    return b->panel ? future_from(b, c % b->panel->n, c % b->panel->n + 1) : future_from(b, 0, b->ntarget);
+}
+
+/* The name of column c for messages. */
+static const char *name_of(const struct build *b, i32 c, char name[NAME_BYTES]) {
+    const char *column = b->t->col[build_column(b, c)].name;
+    if (b->panel)
+        snprintf(name, NAME_BYTES, "%.200s\" of \"%.200s", column, b->panel->name[c % b->panel->n]);
+    else
+        snprintf(name, NAME_BYTES, "%.420s", column);
+    return name;
+}
+
+static void where_of(const struct build *b, i32 c, i64 i, char where[256]) {
+    table_where(b->t, build_row(b, c, i), &b->t->col[build_column(b, c)], where);
+}
+
+static long long line_of(const struct build *b, i32 c, i64 i) { return (long long)table_line(b->t, build_row(b, c, i)); }
 
 static void row_time(const struct build *b, i64 i, char out[40]) {
     out[0] = 0;
@@ -43,49 +77,65 @@ static void row_time(const struct build *b, i64 i, char out[40]) {
     snprintf(out, 40, " (%s)", text);
 }
 
-/* Reports missing cells of a target in rows [0, n), counted in runs. */
-static err missing_target(const struct build *b, i32 col, i64 n) {
-    i64 missing = 0, rows = 0, runs = 0, run = 0, first = -1, first_run = 0, longest = 0, longest_at = 0;
+/* Missing cells of a target in rows [0, n), counted in runs. */
+struct missing {
+    i64 cells, rows, runs;
+    i64 first, first_run, longest, longest_at;
+};
+
+static struct missing count_missing(const struct build *b, i32 c, i64 n) {
+    struct missing m = {.first = -1};
+    i64 run = 0;
     for (i64 i = 0; i < n; i++) {
-        if (b->row[i] < 0) continue; /* inserted by --gaps */
-        rows++;
-        if (!isnan(cell(b, col, i))) {
+        if (build_row(b, c, i) < 0) continue; /* inserted by --gaps, or outside of its series */
+        m.rows++;
+        if (!isnan(cell(b, c, i))) {
             run = 0;
             continue;
         }
-        missing++;
-        if (run++ == 0) runs++;
-        if (first < 0) first = i;
-        if (runs == 1) first_run = run;
-        if (run > longest) longest = run, longest_at = i + 1 - run;
+        m.cells++;
+        if (run++ == 0) m.runs++;
+        if (m.first < 0) m.first = i;
+        if (m.runs == 1) m.first_run = run;
+        if (run > m.longest) m.longest = run, m.longest_at = i + 1 - run;
     }
-    if (missing == 0) return 0;
-    const struct column *c = &b->t->col[col];
-    char where[256], from[40], at[40], word[40] = "no value";
-    table_where(b->t, b->row[first], &b->t->col[col], where);
-    row_time(b, first, from);
-    row_time(b, longest_at, at);
-    if (c->missing_text && c->missing_text[0]) snprintf(word, sizeof word, "\"%.16s\"", c->missing_text);
-    if (missing == rows) return FAIL_AT(E207, where, "another --target", "target \"%s\" has no values at all", c->name);
-    char start[80];
-    if (first == 0) snprintf(start, sizeof start, "at the start");
-    else snprintf(start, sizeof start, "from line %lld%s", (long long)table_line(b->t, b->row[first]), from);
+    return m;
+}
+
+static err missing_target(const struct build *b, i32 c, i64 n) {
+    const struct missing m = count_missing(b, c, n);
+    const struct column *col = &b->t->col[build_column(b, c)];
+    char where[256], from[40], at[40], word[40] = "no value", name[NAME_BYTES], start[80];
+    if (m.cells == 0)
+        return m.rows || !b->panel ? 0
+                                   : FAIL_AT(E207, b->t->path, "--gaps mask   (such series are no targets)",
+                                             "target \"%s\" has no values at all", name_of(b, c, name));
+    where_of(b, c, m.first, where);
+    row_time(b, m.first, from);
+    row_time(b, m.longest_at, at);
+    if (col->missing_text && col->missing_text[0]) snprintf(word, sizeof word, "\"%.16s\"", col->missing_text);
+    if (m.cells == m.rows)
+        return FAIL_AT(E207, where, "another --target", "target \"%s\" has no values at all", name_of(b, c, name));
+    if (m.first == 0)
+        snprintf(start, sizeof start, "at the start");
+    else
+        snprintf(start, sizeof start, "from line %lld%s", line_of(b, c, m.first), from);
     return FAIL_AT(
         E207, where,
         "--gaps mask   (skip them in the loss: recommended)   or   --gaps interpolate   (fill, only inside a series)",
         "%s in target \"%s\" (%lld of %lld rows, %.1f%%, in %lld run%s)\nfirst run: %lld row%s %s; longest: %lld row%s from "
         "line %lld%s",
-        word, c->name, (long long)missing, (long long)rows, 100.0 * (f64)missing / (f64)rows, (long long)runs,
-        runs == 1 ? "" : "s", (long long)first_run, first_run == 1 ? "" : "s", start, (long long)longest,
-        longest == 1 ? "" : "s", (long long)table_line(b->t, b->row[longest_at]), at);
+        word, name_of(b, c, name), (long long)m.cells, (long long)m.rows, 100.0 * (f64)m.cells / (f64)m.rows, (long long)m.runs,
+        m.runs == 1 ? "" : "s", (long long)m.first_run, m.first_run == 1 ? "" : "s", start, (long long)m.longest,
+        m.longest == 1 ? "" : "s", line_of(b, c, m.longest_at), at);
 }
 
 /* Median and median absolute deviation of at most SAMPLE cells. */
-static void middle(const struct build *b, i32 col, f64 *buf, f64 *median, f64 *spread) {
+static void middle(const struct build *b, i32 c, f64 *buf, f64 *median, f64 *spread) {
     i64 stride = lmax(1, b->n / SAMPLE);
     i32 n = 0;
     for (i64 i = 0; i < b->n && n < SAMPLE; i += stride) {
-        buf[n] = cell(b, col, i);
+        buf[n] = cell(b, c, i);
         n += isfinite(buf[n]);
     }
     *median = *spread = 0;
@@ -97,31 +147,32 @@ static void middle(const struct build *b, i32 col, f64 *buf, f64 *median, f64 *s
     *spread = buf[n / 2];
 }
 
-static err absurd(const struct build *b, i32 col, f64 *buf) {
+static err absurd(const struct build *b, i32 c, f64 *buf) {
     f64 median, spread;
     i64 first = -1, count = 0;
-    middle(b, col, buf, &median, &spread);
+    middle(b, c, buf, &median, &spread);
     for (i64 i = 0; i < b->n; i++) {
-        f64 v = cell(b, col, i);
+        f64 v = cell(b, c, i);
         if (isnan(v) || (fabs(v) <= HUGE_CELL && (spread == 0 || fabs(v - median) <= FAR * spread))) continue;
         if (!count++) first = i;
     }
     if (count == 0) return 0;
-    char where[256], fix[100], many[48] = "";
-    f64 v = cell(b, col, first);
-    table_where(b->t, b->row[first], &b->t->col[col], where);
+    char where[256], fix[100], many[48] = "", name[NAME_BYTES];
+    f64 v = cell(b, c, first);
+    where_of(b, c, first, where);
     snprintf(fix, sizeof fix, "--na %.15g   (it means missing)   or repair the line", v);
     if (fabs(median) > HUGE_CELL) snprintf(fix, sizeof fix, "the column in another unit: values to %.0e can be used", HUGE_CELL);
     if (count > 1) snprintf(many, sizeof many, "; %lld such cells", (long long)count);
     return FAIL_AT(E208, where, fix, "%.15g in column \"%s\": the median is %.6g, half of the cells lie within %.6g of it%s", v,
-                   b->t->col[col].name, median, spread, many);
+                   name_of(b, c, name), median, spread, many);
 }
 
-static err constant_target(const struct build *b, i32 col) {
+static err constant_target(const struct build *b, i32 c) {
+    const i32 col = build_column(b, c);
     f64 first = (f64)NAN;
     i64 n = 0;
     for (i64 i = 0; i < b->n; i++) {
-        f64 v = cell(b, col, i);
+        f64 v = cell(b, c, i);
         if (isnan(v)) continue;
         if (n++ && v != first) return 0;
         first = v;
@@ -133,15 +184,18 @@ static err constant_target(const struct build *b, i32 col) {
                    (long long)n);
 }
 
-static err check_cells(struct build *b, i64 future) {
+/* A panel may have series that stay the same: its others do not. */
+static err check_cells(struct build *b) {
     f64 *buf;
     NEW(buf, SAMPLE);
     err e = 0;
-    i32 ncol = b->ntarget + b->npast + b->nknown;
+    const i32 width = build_width(b), ncol = build_ncol(b);
     for (i32 c = 0; c < ncol && e >= 0; c++) {
-        if (c < b->ntarget && b->gaps == GAPS_ERROR) e = build_problem(b, b->col[c], missing_target(b, b->col[c], future));
-        if (e >= 0) e = build_problem(b, b->col[c], absurd(b, b->col[c], buf));
-        if (e >= 0 && c < b->ntarget && !b->o->of_model) e = build_problem(b, b->col[c], constant_target(b, b->col[c]));
+        const i32 col = build_column(b, c);
+        const bool target = c < b->ntarget * width;
+        if (target && b->gaps == GAPS_ERROR) e = build_problem(b, col, missing_target(b, c, future_of(b, c)));
+        if (e >= 0) e = build_problem(b, col, absurd(b, c, buf));
+        if (e >= 0 && target && !b->panel && !b->o->of_model) e = build_problem(b, col, constant_target(b, c));
     }
     mem_free(buf);
     return e;
@@ -150,11 +204,11 @@ static err check_cells(struct build *b, i64 future) {
 /* Offset to subtract before conversion to f32, since 1e9 + 3 would lose the 3: the first value if the others are closer to it
  * than it is to zero, else 0. The first value, so that appended rows change no earlier cell; 0 with --gaps zero, so that zero
  * stays exact. */
-static f64 offset(const struct build *b, i32 col) {
+static f64 offset(const struct build *b, i32 c) {
     f64 first = (f64)NAN, distance = 0;
     i64 n = 0;
     for (i64 i = 0; i < b->n; i++) {
-        f64 v = cell(b, col, i);
+        f64 v = cell(b, c, i);
         if (isnan(v)) continue;
         if (n++ == 0) first = v;
         distance += fabs(v - first);
@@ -179,20 +233,30 @@ static bool interpolate(f32 *v, u8 *filled, i64 n) {
     return any;
 }
 
+/* Rows [*from, *to) of column c in which a missing target means zero. */
+static void zero_rows(const struct build *b, i32 c, i64 *from, i64 *to) {
+    *from = 0;
+    *to = future_of(b, c);
+    while (b->panel && *from < *to && build_row(b, c, *from) < 0) ++*from;
+}
+
 /* True if cells were filled that a forecast must not see or score. Known columns do not count: their interpolated values are
  * known too. */
-static bool fill_column(const struct build *b, struct series *s, i32 c, i64 future) {
+static bool fill_column(const struct build *b, struct series *s, i32 c) {
     f32 *v = s->v + (i64)c * s->nrow;
-    f64 zero = s->mean[c] = offset(b, b->col[c]);
-    for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(cell(b, b->col[c], i) - zero);
-    bool known = c >= b->ntarget + b->npast, made = false;
+    f64 zero = s->mean[c] = offset(b, c);
+    for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(cell(b, c, i) - zero);
+    bool known = c >= series_first_ahead(s), made = false;
     if (b->gaps == GAPS_INTERPOLATE) made = interpolate(v, known ? NULL : s->filled + (i64)c * s->nrow, s->nrow);
-    for (i64 i = 0; b->gaps == GAPS_ZERO && c < b->ntarget && i < future; i++)
+    i64 from = 0, to = 0;
+    if (b->gaps == GAPS_ZERO && c < s->ntarget) zero_rows(b, c, &from, &to);
+    for (i64 i = from; i < to; i++)
         if (isnan(v[i])) v[i] = (f32)-zero;
     return made;
 }
 
 static err fill_categories(const struct build *b, struct series *s) {
+    const i32 width = build_width(b);
     s->ncat = b->ncat;
     ARENA_NEW(&s->names, s->code, b->ncat + 1);
     ARENA_NEW(&s->names, s->nword, b->ncat + 1);
@@ -201,11 +265,44 @@ static err fill_categories(const struct build *b, struct series *s) {
     for (i32 k = 0; k < b->ncat; k++) {
         const struct column *c = &b->t->col[b->cat[k]];
         TRY(arena_keep(&s->names, &s->cat_name[k], c->name));
-        ARENA_NEW(&s->names, s->code[k], s->nrow + 1);
-        for (i64 i = 0; i < s->nrow; i++) s->code[k][i] = b->row[i] < 0 ? -1 : c->code[b->row[i]];
+        ARENA_NEW(&s->names, s->code[k], width * s->nrow + 1);
+        for (i32 t = 0; t < width; t++)
+            for (i64 i = 0; i < s->nrow; i++) {
+                const i64 row = build_row(b, t, i);
+                s->code[k][t * s->nrow + i] = row < 0 ? -1 : c->code[row];
+            }
         s->nword[k] = c->nword;
         ARENA_NEW(&s->names, s->word[k], c->nword + 1);
         for (i32 w = 0; w < c->nword; w++) TRY(arena_keep(&s->names, &s->word[k][w], c->word[w]));
+    }
+    return 0;
+}
+
+/* The names of the columns: in a panel the targets have those of their series. */
+static err name_columns(const struct build *b, struct series *s) {
+    ARENA_NEW(&s->names, s->name, s->ncol);
+    for (i32 c = 0; c < s->ncol; c++) {
+        const char *column = b->t->col[build_column(b, c)].name, *series = b->panel ? b->panel->name[c % b->panel->n] : NULL;
+        if (series && c >= s->ntarget)
+            s->name[c] = arena_printf(&s->names, "%s of %s", column, series);
+        else
+            TRY(arena_keep(&s->names, &s->name[c], series ? series : column));
+    }
+    if (!b->panel) return 0;
+    const i32 n = 1 + s->npast + s->nknown;
+    ARENA_NEW(&s->names, s->column, n);
+    for (i32 k = 0; k < n; k++) TRY(arena_keep(&s->names, &s->column[k], b->t->col[b->col[k]].name));
+    return 0;
+}
+
+/* The rows of each series of a panel. */
+static err keep_spans(const struct build *b, struct series *s) {
+    if (!b->panel) return 0;
+    ARENA_NEW(&s->names, s->from, s->ntarget);
+    ARENA_NEW(&s->names, s->to, s->ntarget);
+    for (i32 c = 0; c < s->ntarget; c++) {
+        while (s->from[c] < s->nrow && build_row(b, c, s->from[c]) < 0) s->from[c]++;
+        s->to[c] = future_of(b, c);
     }
     return 0;
 }
@@ -225,17 +322,18 @@ static err keep_time_columns(const struct build *b, struct series *s) {
 }
 
 err build_values(struct build *b, struct series *s) {
-    i64 future = future_from(b);
-    TRY(check_cells(b, future));
+    TRY(check_cells(b));
     if (b->bad) return 0;
     s->nrow = b->n;
     s->merged = b->merged;
-    s->ntarget = b->ntarget;
+    s->panel = b->panel != NULL;
+    s->ntarget = b->ntarget * build_width(b);
     s->npast = b->npast;
     s->nknown = b->nknown;
-    s->ncol = b->ntarget + b->npast + b->nknown;
+    s->nstatic = b->nstatic;
+    s->ncol = build_ncol(b);
     s->freq = b->freq;
-    ARENA_NEW(&s->names, s->name, s->ncol);
+    TRY(name_columns(b, s));
     ARENA_NEW(&s->names, s->mean, s->ncol);
     ARENA_NEW(&s->names, s->dev, s->ncol);
     NEW(s->v, s->ncol * s->nrow);
@@ -243,9 +341,8 @@ err build_values(struct build *b, struct series *s) {
     if (b->gaps == GAPS_INTERPOLATE) NEW(s->filled, s->ncol * s->nrow);
     bool made = false;
     for (i32 c = 0; c < s->ncol; c++) {
-        TRY(arena_keep(&s->names, &s->name[c], b->t->col[b->col[c]].name));
         s->dev[c] = 1;
-        made |= fill_column(b, s, c, future);
+        made |= fill_column(b, s, c);
     }
     if (!made) {
         mem_free(s->filled);
@@ -253,6 +350,7 @@ err build_values(struct build *b, struct series *s) {
     }
     TRY(arena_keep(&s->names, &s->roles, b->roles));
     TRY(keep_time_columns(b, s));
+    TRY(keep_spans(b, s));
     for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(b->t, b->row[i]);
     TRY(fill_categories(b, s));
     s->time = b->time;

@@ -184,7 +184,10 @@ static err mark_fields(struct csv *c) {
     const struct {
         const char *list, *flag;
         enum csv_kind kind;
-    } lists[] = {{c->o->cat, "--cat", FIELD_TEXT}, {c->o->time, "--time", FIELD_TIME}, {c->o->ignore, "--ignore", FIELD_SKIP}};
+    } lists[] = {{c->o->cat, "--cat", FIELD_TEXT},
+                 {c->o->id, "--id", FIELD_TEXT},
+                 {c->o->time, "--time", FIELD_TIME},
+                 {c->o->ignore, "--ignore", FIELD_SKIP}};
     for (i32 f = 0; f < c->nfield; f++) c->field[f].kind = FIELD_NUMBER;
     for (size_t i = 0; i < COUNT(lists); i++) {
         const char *list = lists[i].list;

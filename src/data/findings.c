@@ -20,14 +20,6 @@ err build_problem(struct build *b, i32 column, err e) {
     return 0;
 }
 
-void build_free(struct build *b) {
-    mem_free(b->col);
-    mem_free(b->cat);
-    mem_free(b->time);
-    mem_free(b->row);
-    mem_free(b->same);
-}
-
 static i32 by_value(const void *a, const void *b) {
     f64 x = *(const f64 *)a, y = *(const f64 *)b;
     return x < y ? -1 : x > y;

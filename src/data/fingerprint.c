@@ -84,8 +84,8 @@ static struct print_block time_block(const struct series *s, i64 lo, i64 hi) {
 
 static struct print_block word_block(const struct series *s, i32 cat, const u64 *word, i64 lo, i64 hi) {
     struct print_block b = {.hash = 1};
-    for (i64 i = lo; i < hi; i++) {
-        const i32 code = s->code[cat][i];
+    for (i64 k = 0; k < (hi - lo) * (s->panel ? s->ntarget : 1); k++) {
+        const i32 code = series_code(s, cat, (i32)(k / (hi - lo)), lo + k % (hi - lo));
         b.hash = mix(b.hash, code < 0 ? 0 : word[code]);
         b.missing += code < 0;
     }
@@ -112,7 +112,7 @@ static err hash_column(const struct series *s, const struct fingerprint *f, i32 
 static const char *role_of(const struct series *s, i32 c) {
     if (c < 0) return "time";
     if (c < s->ntarget) return "target";
-    if (c < s->ntarget + s->npast) return "past";
+    if (c < series_first_ahead(s)) return "past";
     return c < s->ncol ? "known" : "category";
 }
 

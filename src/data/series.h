@@ -1,11 +1,17 @@
-/* series.h - a time series: the columns of a model with their roles, in order of time; windows are strided views of them.
+/* series.h - a time series, or a panel of them: the columns of a model with their roles, in order of time; windows are strided
+ * views of them.
  *
  *            context C            horizon h
  *     ----[===================|===========]------> rows (time steps)
  *         o-C                 o           o+h        o = origin: the first row to forecast
  *
  * Values are column-major, so a window of one column is C consecutive floats. A window is (series, origin, column) and owns no
- * memory. NaN = missing. */
+ * memory. NaN = missing.
+ *
+ *     one series, several targets     targets | past | known                 every target has the same covariates
+ *     panel of S series               target of series 0..S-1 | past 0 of series 0..S-1 | .. | known 0 of series 0..S-1 | ..
+ *
+ * The series of a panel share the axis of times; rows before the first and after the last one of a series are NaN. */
 #ifndef STRETTO_DATA_SERIES_H
 #define STRETTO_DATA_SERIES_H
 
@@ -26,18 +32,23 @@ struct freq {
 
 struct series {
     i64 nrow;
-    i64 merged;              /* file rows merged into the previous row, which has the same time */
-    i32 ncol;                /* targets first, then past-only, then known-future numeric columns */
-    i32 ntarget, npast, nknown;
-    const char **name;       /* [ncol] */
-    f32 *v;                  /* [ncol][nrow]; x = v * dev + mean, see series_raw */
-    u8 *filled; /* [ncol][nrow] 1 = interpolated cell of a target or past-only column (--gaps interpolate); or NULL */
-    i64 *time;               /* [nrow] seconds, or NULL if rows have no time */
-    i64 *line;               /* [nrow] line in the file, -1 = inserted by a gap policy */
-    i32 ncat;                /* categorical known/past columns */
-    i32 **code;              /* [ncat][nrow] */
-    i32 *nword;              /* [ncat] */
-    const char ***word;      /* [ncat][nword] vocabulary */
+    i64 merged;                 /* file rows merged into the previous row, which has the same time */
+    i32 ncol;                   /* targets first, then past-only, then known-future numeric columns */
+    i32 ntarget, npast, nknown; /* covariates: of each target, in a panel */
+    bool panel;
+    i32 nstatic;         /* of a panel: so many of the known ones, the last, are constant in each series */
+    const char **column; /* of a panel: [1 + npast + nknown] columns of the file: the target, the covariates */
+    i64 *from, *to;      /* of a panel: [ntarget] the first row of a series, and one past its last target */
+    i32 *of_model;       /* of a panel: [ntarget] number of a series in the model, -1 = new to it; NULL = the same numbers */
+    const char **name;   /* [ncol] */
+    f32 *v;              /* [ncol][nrow]; x = v * dev + mean, see series_raw */
+    u8 *filled;          /* [ncol][nrow] 1 = interpolated cell of a target or past-only column (--gaps interpolate); or NULL */
+    i64 *time;           /* [nrow] seconds, or NULL if rows have no time */
+    i64 *line;           /* [nrow] line in the file, -1 = inserted by a gap policy */
+    i32 ncat;            /* categorical known/past columns */
+    i32 **code;          /* [ncat][nrow]; of a panel: [ncat][ntarget][nrow] */
+    i32 *nword;          /* [ncat] */
+    const char ***word;  /* [ncat][nword] vocabulary */
     const char **cat_name;
     struct freq freq;
     const char *roles; /* "target units; time date; left out: ..." for messages */
@@ -48,6 +59,19 @@ struct series {
 };
 
 static inline const f32 *series_col(const struct series *s, i32 c) { return s->v + (i64)c * s->nrow; }
+
+/* Columns of covariate k of a target: of the past ones, of those known ahead. */
+static inline i32 series_past_of(const struct series *s, i32 k, i32 target) {
+    return s->ntarget + (s->panel ? k * s->ntarget + target : k);
+}
+static inline i32 series_ahead_of(const struct series *s, i32 k, i32 target) { return series_past_of(s, s->npast + k, target); }
+/* The first column that is known ahead. */
+static inline i32 series_first_ahead(const struct series *s) { return series_ahead_of(s, 0, 0); }
+static inline i32 series_code(const struct series *s, i32 cat, i32 target, i64 row) {
+    return s->code[cat][(s->panel ? target * s->nrow : 0) + row];
+}
+/* Covariate k (past ones first) of column c, which is none of the targets. */
+static inline i32 series_covariate(const struct series *s, i32 c) { return (c - s->ntarget) / (s->panel ? s->ntarget : 1); }
 
 /* Value at row i of column c in original units. */
 static inline f64 series_raw(const struct series *s, i32 c, i64 i) { return (f64)series_col(s, c)[i] * s->dev[c] + s->mean[c]; }

@@ -11,7 +11,10 @@
 
 /* All texts may be NULL or "".  Lists are comma-separated. */
 struct series_options {
-    const char *target;      /* names; "all" = every numeric column without another role */
+    const char *id;     /* columns that together name the series of a row: a panel; none = one series */
+    const char *fixed;  /* covariates that are constant in each series of a panel */
+    i32 least_rows;     /* of a panel: series with fewer rows are left out; -1 = a series of one row is refused */
+    const char *target; /* names; "all" = every numeric column without another role */
     const char *past, *known, *cat, *ignore;
     const char *time;        /* one or several columns; none = the first time column, if any */
     const char *time_format; /* "row" = the row number is the time */
@@ -40,7 +43,11 @@ err series_wrap(const f64 *values, i64 nrow, i32 ncol, const char *const *names,
 err series_since(const struct series *s, const char *since, i64 *row);
 
 /* Scales every numeric column to z-scores over rows [0, train_rows): population deviation, without missing cells; sets mean and
- * dev. E212 if a target is constant there; a constant input keeps dev 1. */
+ * dev. E212 if a target is constant there; a constant input keeps dev 1, and so do the series of a panel, of which one without
+ * values in these rows is scaled by its own first rows. Covariates that are constant in each series are scaled by their values
+ * over the series. */
 err series_scale(struct series *s, i64 train_rows);
+/* The same for one column, which may be constant: its deviation is then 1. */
+void series_scale_column(struct series *s, i32 c, i64 rows);
 
 #endif

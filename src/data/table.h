@@ -69,11 +69,12 @@ struct read_options {
     const char *more_na;   /* additional words, or NULL */
     const char *time;      /* comma-separated names (or numbers from 1) of the time column(s); NULL = detect */
     const char *time_format; /* strptime-like; "row" = the row number is the time; NULL = known formats */
-    const char *cat;       /* comma-separated names of columns to read as categories even if they look like numbers */
-    const char *ignore;    /* comma-separated names of columns to ignore */
-    i32 threads;           /* parser threads, >= 1 */
-    struct findings *found; /* NULL = the first bad cell is an error; else bad cells are recorded and treated as missing */
-    i32 chunk;             /* chunk size in bytes, 0 = default (tests use small ones) */
+    const char *id;          /* comma-separated names of the columns that name series: read as categories */
+    const char *cat;         /* comma-separated names of columns to read as categories even if they look like numbers */
+    const char *ignore;      /* comma-separated names of columns to ignore */
+    i32 threads;             /* parser threads, >= 1 */
+    struct findings *found;  /* NULL = the first bad cell is an error; else bad cells are recorded and treated as missing */
+    i32 chunk;               /* chunk size in bytes, 0 = default (tests use small ones) */
 };
 #define READ_MISSING "NA,N/A,n/a,#N/A,NaN,nan,null,NULL,None,?,-"
 #define READ_OPTIONS_DEFAULT ((struct read_options){.header = -1, .na = READ_MISSING, .threads = 1})

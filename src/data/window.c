@@ -46,7 +46,7 @@ struct view {
 };
 
 static struct view view_of(const struct window_shape *p, const struct series *s, i32 col, i64 origin) {
-    i64 known = col < s->ntarget + s->npast ? series_known(s, col, origin) : origin;
+    i64 known = col < series_first_ahead(s) ? series_known(s, col, origin) : origin;
     return (struct view){series_col(s, col), lmax(0, origin - p->context), known, origin};
 }
 
@@ -125,7 +125,8 @@ void window_fill_x(const struct window_shape *p, const struct series *s, i64 ori
         fill_block(p, target, PRESENCE, shift, div, x, b, f);
         f += p->seg;
     }
-    for (i32 c = s->ntarget; c < s->ncol; c++, f += p->seg) fill_block(p, view_of(p, s, c, origin), VALUES, 0.f, 1.f, x, b, f);
+    for (i32 k = 0; k < s->npast + s->nknown; k++, f += p->seg)
+        fill_block(p, view_of(p, s, series_past_of(s, k, col), origin), VALUES, 0.f, 1.f, x, b, f);
     for (i32 t = 0; p->calendar && t < wanted(p, &x); t++)
         fill_calendar(s, segment_row(p, origin, x.from + t + 1) - 1, x.p + ((i64)t * x.B + b) * x.ld + f);
 }
@@ -135,15 +136,17 @@ void window_fill_step(const struct window_shape *p, const struct series *s, i64 
     window_fill_x(&one, s, row + 1, col, 0.f, 1.f, (struct window_dst){.p = out, .B = 1}, 0);
 }
 
-void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, struct window_dst k, i32 b) {
+void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, i32 col, struct window_dst k, i32 b) {
     for (i32 t = 0; t < p->nout; t++) {
         f32 *out = k.p + ((i64)t * k.B + b) * k.ld;
         i64 row = origin + (i64)t * p->out_seg;
-        for (i32 c = s->ntarget + s->npast; c < s->ncol; c++, out += p->out_seg)
+        for (i32 c = 0; c < s->nknown; c++, out += p->out_seg) {
+            const f32 *x = series_col(s, series_ahead_of(s, c, col));
             for (i32 j = 0; j < p->out_seg; j++) {
-                f32 v = row + j < s->nrow ? series_col(s, c)[row + j] : 0.f;
+                f32 v = row + j < s->nrow ? x[row + j] : 0.f;
                 out[j] = isnan(v) ? 0.f : v;
             }
+        }
         if (p->calendar) fill_calendar(s, row, out);
     }
 }
@@ -168,8 +171,8 @@ void window_fill_base(const struct window_shape *p, const f32 *base, f32 shift, 
     }
 }
 
-i32 window_category(const struct window_shape *p, const struct series *s, i32 cat, i64 origin, i32 t) {
+i32 window_category(const struct window_shape *p, const struct series *s, i32 cat, i32 col, i64 origin, i32 t) {
     i64 row = segment_row(p, origin, t + 1) - 1;
-    i32 code = row >= 0 && row < s->nrow ? s->code[cat][row] : -1;
+    i32 code = row >= 0 && row < s->nrow ? series_code(s, cat, col, row) : -1;
     return code < 0 ? s->nword[cat] : code;
 }

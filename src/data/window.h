@@ -33,6 +33,7 @@ struct window_shape {
  * % ntarget). */
 struct window_set {
     i64 first, end, stride;
+    const i64 *at; /* [ntarget] the only origin of each column, and end = first + 1; NULL = the same ones for all columns */
 };
 
 i64 window_origins(const struct window_set *w);
@@ -63,14 +64,14 @@ void window_fill_x(const struct window_shape *p, const struct series *s, i64 ori
 /* For stateful streaming, one row per step: the features of row `row` as seen by a forecast from the next row (seg 1, no
  * scale), into out[window_features]. */
 void window_fill_step(const struct window_shape *p, const struct series *s, i64 row, i32 col, f32 *out);
-void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, struct window_dst k, i32 b);
+void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, i32 col, struct window_dst k, i32 b);
 /* Targets of the horizon, NaN if not observed or past the end; returns how many are present. */
 i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div,
                   struct window_dst y, i32 b);
 /* Converts a forecast in series units [horizon] to the layout of targets. */
 void window_fill_base(const struct window_shape *p, const f32 *base, f32 shift, f32 div, struct window_dst y, i32 b);
 
-/* Category of column cat at the last row of input segment t (-1 becomes word nword: "missing"). */
-i32 window_category(const struct window_shape *p, const struct series *s, i32 cat, i64 origin, i32 t);
+/* Category of column cat, for target col, at the last row of input segment t (-1 becomes word nword: "missing"). */
+i32 window_category(const struct window_shape *p, const struct series *s, i32 cat, i32 col, i64 origin, i32 t);
 
 #endif

@@ -89,7 +89,7 @@ static f64 calendar(const struct lag_table *l, i32 part, i64 t) {
 static f64 chance(const struct lag_table *l, i32 k, i64 t) { return (f64)rng_uniform(l->seed, RNG_RANK, (u32)k, (u64)t); }
 
 static err fill_column(struct lag_table *l, i32 c) {
-    if (c >= l->s->ntarget + l->s->npast) return fill(l, c, target, c); /* known in the future: at the step of the target */
+    if (c >= series_first_ahead(l->s)) return fill(l, c, target, c); /* known in the future: at the step of the target */
     TRY(fill(l, c, last, c));
     TRY(fill(l, c, before_last, c));
     if (l->season == 1) return 0;

@@ -29,6 +29,7 @@ struct read_options read_options_of(const struct options *o) {
     r.more_na = o->na;
     r.time = o->time;
     r.time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format;
+    r.id = o->id;
     r.cat = o->cat;
     r.ignore = o->ignore;
     struct machine *m = mem_alloc(sizeof *m);
@@ -38,33 +39,69 @@ struct read_options read_options_of(const struct options *o) {
 }
 
 struct series_options series_options_of(const struct options *o) {
-    return (struct series_options){.target = o->target, .past = o->past, .known = o->known, .cat = o->cat, .ignore = o->ignore,
-                                   .time = o->time, .time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format,
-                                   .columns = strcmp(o->orient, "columns") == 0, .freq = o->freq, .season = o->season,
-                                   .gaps = o->gaps, .dups = o->dups, .since = o->since, .until = o->until};
+    return (struct series_options){.id = o->id,
+                                   .target = o->target,
+                                   .past = o->past,
+                                   .known = o->known,
+                                   .cat = o->cat,
+                                   .ignore = o->ignore,
+                                   .time = o->time,
+                                   .time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format,
+                                   .columns = strcmp(o->orient, "columns") == 0,
+                                   .freq = o->freq,
+                                   .season = o->season,
+                                   .fixed = o->fixed,
+                                   .least_rows = opt_is_auto(o, OPT_least_rows) ? -1 : (i32)o->least_rows,
+                                   .gaps = o->gaps,
+                                   .dups = o->dups,
+                                   .since = o->since,
+                                   .until = o->until};
 }
 
-/* Counts empty cells of input columns, which the network reads as their mean. After the last target only future-known
- * columns have values. */
+/* The rows of column c in which a cell may be missing: after the last target only columns known ahead have values; the series of a
+ * panel have rows of their own. */
+static void rows_of_column(const struct series *s, i32 c, i64 *from, i64 *to) {
+    const bool ahead = c >= series_first_ahead(s);
+    *from = s->panel ? s->from[c % s->ntarget] : 0;
+    *to = ahead ? s->nrow : s->panel ? s->to[c % s->ntarget] : series_end(s);
+    while (s->panel && ahead && *to > *from && isnan(series_col(s, c)[*to - 1])) --*to;
+}
+
+/* Counts empty cells of input columns, which the network reads as their mean. */
 static i64 empty_inputs(const struct series *s) {
-    const i64 end = series_end(s);
-    i64 n = 0;
-    for (i32 c = s->ntarget; c < s->ncol; c++)
-        for (i64 i = 0; i < (c < s->ntarget + s->npast ? end : s->nrow); i++)
-            n += isnan(series_col(s, c)[i]) && !(s->line && s->line[i] < 0);
+    i64 n = 0, from, to;
+    for (i32 c = s->ntarget; c < s->ncol; c++) {
+        rows_of_column(s, c, &from, &to);
+        for (i64 i = from; i < to; i++) n += isnan(series_col(s, c)[i]) && !(s->line && s->line[i] < 0);
+    }
     return n;
 }
 
 /* Counts cells of targets that are missing in existing rows. */
 static void unseen_cells(const struct series *s, i64 *masked, i64 *filled) {
-    const i64 end = series_end(s);
+    i64 from, to;
     *masked = *filled = 0;
-    for (i32 c = 0; c < s->ntarget; c++)
-        for (i64 i = 0; i < end; i++) {
-            if (s->line && s->line[i] < 0) continue;
-            *masked += isnan(series_col(s, c)[i]);
+    for (i32 c = 0; c < s->ntarget; c++) {
+        rows_of_column(s, c, &from, &to);
+        for (i64 i = from; i < to; i++) {
+            *masked += isnan(series_col(s, c)[i]) && !(s->line && s->line[i] < 0);
             *filled += series_filled(s, c, i);
         }
+    }
+}
+
+/* "8 series of 996 to 1000 rows, 3 covariates" */
+static i32 panel_text(const struct series *s, char *out, size_t size) {
+    const i32 more = s->npast + s->nknown + s->ncat;
+    i64 least = INT64_MAX, most = 0;
+    char covariates[40] = "";
+    for (i32 c = 0; c < s->ntarget; c++) {
+        least = lmin(least, s->to[c] - s->from[c]);
+        most = lmax(most, s->to[c] - s->from[c]);
+    }
+    if (more > 0) snprintf(covariates, sizeof covariates, ", %d covariate%s", more, more > 1 ? "s" : "");
+    if (least == most) return snprintf(out, size, "%d series of %lld rows%s", s->ntarget, (long long)most, covariates);
+    return snprintf(out, size, "%d series of %lld to %lld rows%s", s->ntarget, (long long)lmax(0, least), (long long)most, covariates);
 }
 
 static void summarise(struct series_set *set) {
@@ -77,9 +114,10 @@ static void summarise(struct series_set *set) {
     i64 absent = 0, empty = empty_inputs(s), masked, filled;
     unseen_cells(s, &masked, &filled);
     for (i64 i = 0; s->line && i < s->nrow; i++) absent += s->line[i] < 0;
-    i32 n = snprintf(d->summary, sizeof d->summary, "read %s: %d target%s of %d column%s, %lld rows",
-                     slash ? slash + 1 : d->path, s->ntarget, s->ntarget > 1 ? "s" : "", s->ncol + s->ncat,
-                     s->ncol + s->ncat > 1 ? "s" : "", (long long)s->nrow);
+    i32 n = snprintf(d->summary, sizeof d->summary, "read %s: ", slash ? slash + 1 : d->path);
+    n += s->panel ? panel_text(s, d->summary + n, sizeof d->summary - (size_t)n)
+                  : snprintf(d->summary + n, sizeof d->summary - (size_t)n, "%d target%s of %d column%s, %lld rows", s->ntarget,
+                             s->ntarget > 1 ? "s" : "", s->ncol + s->ncat, s->ncol + s->ncat > 1 ? "s" : "", (long long)s->nrow);
     if (s->time && n < (i32)sizeof d->summary)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %s %s..%s", s->freq.name, first, last);
     if (n < (i32)sizeof d->summary && absent)

@@ -132,9 +132,9 @@ TEST(window_calendar_knows_the_hour) {
     struct window_shape p = {.context = 4, .horizon = 30, .seg = 4, .nseg = 1, .out_seg = 24, .nout = 2, .calendar = 6};
     f32 k[2 * 32] = {0};
     assert_int_equal(window_future_features(&p, &s), 30);
-    window_fill_future(&p, &s, 24, (struct window_dst){.p = k, .ld = 32, .B = 1}, 0);
-    assert_true(k[0] == 124.f && k[15] == 139.f && k[16] == 0.f); /* rows past the end of the file are zero */
-    assert_true(fabsf(k[24]) < 1e-6f && fabsf(k[25] - 1) < 1e-6f); /* midnight: sine 0, cosine 1 */
+    window_fill_future(&p, &s, 24, 0, (struct window_dst){.p = k, .ld = 32, .B = 1}, 0);
+    assert_true(k[0] == 124.f && k[15] == 139.f && k[16] == 0.f);            /* rows past the end of the file are zero */
+    assert_true(fabsf(k[24]) < 1e-6f && fabsf(k[25] - 1) < 1e-6f);           /* midnight: sine 0, cosine 1 */
     assert_true(fabsf(k[32 + 24]) < 1e-6f && fabsf(k[32 + 25] - 1) < 1e-6f); /* the next midnight, past the end */
 }
 
@@ -147,8 +147,8 @@ TEST(window_calendar_goes_on_behind_the_file) {
     s.nknown = 0, s.ncol = 1;
     cut = s;
     cut.nrow = 25;
-    window_fill_future(&p, &s, 25, (struct window_dst){.p = whole, .ld = 8, .B = 1}, 0);
-    window_fill_future(&p, &cut, 25, (struct window_dst){.p = end, .ld = 8, .B = 1}, 0);
+    window_fill_future(&p, &s, 25, 0, (struct window_dst){.p = whole, .ld = 8, .B = 1}, 0);
+    window_fill_future(&p, &cut, 25, 0, (struct window_dst){.p = end, .ld = 8, .B = 1}, 0);
     assert_memory_equal(whole, end, sizeof end);
 }
 

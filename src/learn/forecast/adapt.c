@@ -20,14 +20,15 @@ enum { OCTAVE = 12, OCTAVES = 4 }; /* bins of scores from 2^-4 to 2^4 */
 struct tracker {
     const struct forecaster *f;
     const struct series *s;
-    const f32 *prior;   /* [BAND_BINS] shares */
-    i64 first, end;     /* rows with scored targets */
-    i64 grid;           /* distance between origins that are scored */
-    i32 room;           /* bins per cell */
-    u8 *n, *bin;        /* [end - first][ncol], [..][room] bins of the forecasts of that row */
-    i64 from, upto;     /* range of rows in `count` */
-    i32 *count;         /* [ncol][BAND_BINS] */
-    f32 *band;          /* [horizon][nband] bands of the row that is output */
+    const f32 *prior; /* [BAND_BINS] shares */
+    i64 first, end;   /* rows with scored targets */
+    bool whole;       /* all evidence counts: each column has an origin of its own, which ends its rows */
+    i64 grid;         /* distance between origins that are scored */
+    i32 room;         /* bins per cell */
+    u8 *n, *bin;      /* [end - first][ncol], [..][room] bins of the forecasts of that row */
+    i64 from, upto;   /* range of rows in `count` */
+    i32 *count;       /* [ncol][BAND_BINS] */
+    f32 *band;        /* [horizon][nband] bands of the row that is output */
     forecast_row_fn *fn;
     void *self;
 };
@@ -98,7 +99,7 @@ static err on_row(void *self, const struct forecast_row *given) {
     struct tracker *t = self;
     struct forecast_row row = *given;
     const i32 nq = t->f->spec.nband;
-    move_to(t, row.origin);
+    move_to(t, t->whole ? t->end : row.origin);
     const f32 factor = (f32)factor_of(t, row.col);
     for (i32 k = 0; k < t->f->spec.horizon; k++)
         for (i32 q = 0; q < nq; q++) {
@@ -109,10 +110,10 @@ static err on_row(void *self, const struct forecast_row *given) {
     return t->fn(t->self, &row);
 }
 
-static bool adapts(const struct forecaster *f, i32 ntarget) {
+static bool adapts(const struct forecaster *f) {
     const struct forecast_spec *s = &f->spec;
     return s->nband > 1 && s->quantiles.v[0] < 0.5 && s->quantiles.v[s->nband - 1] > 0.5 && f->spread &&
-           f->spread[forecast_quantiles(f, ntarget)] >= 0;
+           f->spread[forecast_quantiles(f, f->schema.ntarget)] >= 0;
 }
 
 /* Scores the forecasts whose targets lie in the window before an origin of the set. */
@@ -136,8 +137,13 @@ static err gather(struct tracker *t, const struct window_set *set, const struct 
 
 err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
                      const struct resources *use, forecast_row_fn *fn, void *self) {
-    if (window_origins(set) <= 0 || !adapts(f, s->ntarget)) return forecast_rows_of(f, s, set, use, fn, self);
-    struct tracker t = {.f = f, .s = s, .prior = f->spread + forecast_quantiles(f, s->ntarget) + 1, .fn = fn, .self = self};
+    if (window_origins(set) <= 0 || !adapts(f)) return forecast_rows_of(f, s, set, use, fn, self);
+    struct tracker t = {.f = f,
+                        .s = s,
+                        .whole = set->at != NULL,
+                        .prior = f->spread + forecast_quantiles(f, f->schema.ntarget) + 1,
+                        .fn = fn,
+                        .self = self};
     err e = gather(&t, set, use);
     if (e >= 0) e = forecast_rows_of(f, s, set, use, on_row, &t);
     mem_free(t.n);

@@ -40,8 +40,16 @@ static err new_slot(struct batcher *b, i32 horizon, struct batch_slot *s) {
 
 err batcher_new(const struct forecaster *f, const struct net *net, const struct window_shape *shape, const struct series *s,
                 const struct kern *kern, i32 B, i32 nslot, struct batcher *out) {
-    *out = (struct batcher){.s = s, .spec = &f->spec, .shape = shape, .net = net, .base = f->base, .kern = kern, .B = B,
-                            .slices = 1, .row1 = B};
+    *out = (struct batcher){.s = s,
+                            .spec = &f->spec,
+                            .shape = shape,
+                            .net = net,
+                            .base = f->base,
+                            .kern = kern,
+                            .B = B,
+                            .slices = 1,
+                            .row1 = B,
+                            .width = forecast_width(&f->spec, s)};
     if (forecast_find_input(net, INPUT_AFTER) >= 0) out->slices = imax(1, f->spec.cut.slices);
     for (i32 i = 0; i < nslot; i++) {
         err e = new_slot(out, f->spec.horizon, &out->slot[i]);
@@ -82,12 +90,13 @@ static void fill_ids(const struct batcher *bt, const struct batch_slot *s, i32 i
     i32 *ids = (i32 *)(void *)s->input[i];
     if (slice_ids(buf, place, r, ids)) return;
     if (buf->role == INPUT_COLUMN) {
-        ids[r] = s->col[r];
+        ids[r] = forecast_column(bt->s, s->col[r]);
         return;
     }
     for (i32 t = 0; t < buf->T; t++)
-        ids[(i64)t * bt->B + r] = t < place.steps ? window_category(bt->shape, bt->s, buf->item, s->origin[r], place.from + t)
-                                                  : bt->s->nword[buf->item];
+        ids[(i64)t * bt->B + r] = t < place.steps
+                                      ? window_category(bt->shape, bt->s, buf->item, s->col[r], s->origin[r], place.from + t)
+                                      : bt->s->nword[buf->item];
 }
 
 static void no_targets(const struct batcher *bt, struct window_dst to, i32 r) {
@@ -116,7 +125,7 @@ static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32
         window_fill_x(p, bt->s, origin, col, s->shift[r], s->div[r], to, r);
     }
     if (buf->role == INPUT_FIRST) fill_first(bt, s, i, r, place.steps);
-    if (buf->role == INPUT_FUTURE && ends) window_fill_future(p, bt->s, origin, to, r);
+    if (buf->role == INPUT_FUTURE && ends) window_fill_future(p, bt->s, origin, col, to, r);
     if (buf->role == INPUT_BASE && ends)
         window_fill_base(p, s->base + (i64)(r % windows) * p->horizon, s->shift[r], s->div[r], to, r);
     if (buf->role != INPUT_Y) return 0;
@@ -180,26 +189,68 @@ i64 batch_in_span(const struct batcher *b, i64 n, i64 k, i32 w, bool *begins) {
     return lmin(n - 1, from + step % len);
 }
 
-/* Origin of an item in training order. */
-static i64 drawn(const struct batcher *b, i64 item) {
-    const i64 n = window_origins(&b->set);
+static i64 series_windows(const struct batcher *b) { return b->before[b->s->ntarget]; }
+
+err batch_draw_from(struct batcher *b, struct window_set set) {
+    const struct series *s = b->s;
+    i64 first, end;
+    b->set = set;
+    if (!forecast_draws_series(b->spec, s)) return 0;
+    if (!b->first) {
+        ARENA_NEW(&b->arena, b->first, s->ntarget);
+        ARENA_NEW(&b->arena, b->before, s->ntarget + 1);
+    }
+    for (i32 c = 0; c < s->ntarget; c++) {
+        forecast_series_origins(b->spec, s, c, set.end + b->spec->horizon - 1, &first, &end);
+        b->first[c] = first;
+        b->before[c + 1] = b->before[c] + end - first;
+    }
+    return series_windows(b) > 0
+               ? 0
+               : FAIL_AT(E301, NULL, "a shorter --horizon, or --context, or less --validation and --test",
+                         "no series of the panel has a window of a horizon of %d rows in the training part", b->spec->horizon);
+}
+
+/* The series of a window of the panel. */
+static i32 series_of_window(const struct batcher *b, i64 window) {
+    i32 lo = 0, hi = b->s->ntarget;
+    while (hi - lo > 1) {
+        const i32 mid = lo + (hi - lo) / 2;
+        if (b->before[mid] <= window)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Origin and column of row c of an item in training order. */
+static void drawn(const struct batcher *b, i64 item, i32 c, i64 *origin, i32 *col) {
+    i64 n = window_origins(&b->set);
     bool begins;
-    if (b->spans > 0) return window_origin(&b->set, batch_in_span(b, n, item / b->nwin, (i32)(item % b->nwin), &begins));
-    return window_origin(&b->set, rng_shuffle(b->seed, (u32)(item / n), n, item % n));
+    *col = c;
+    if (b->first) {
+        n = series_windows(b);
+        item = item * b->width + c;
+        const i64 window = rng_shuffle(b->seed, (u32)(item / n), n, item % n);
+        *col = series_of_window(b, window);
+        *origin = b->first[*col] + window - b->before[*col];
+    } else if (b->spans > 0) {
+        *origin = window_origin(&b->set, batch_in_span(b, n, item / b->nwin, (i32)(item % b->nwin), &begins));
+    } else {
+        *origin = window_origin(&b->set, rng_shuffle(b->seed, (u32)(item / n), n, item % n));
+    }
 }
 
 void batch_fill_train(void *batcher, i64 k, i32 slot) {
     struct batcher *b = batcher;
     struct batch_slot *s = &b->slot[slot];
-    i32 ncol = b->s->ntarget, rows = b->nwin * ncol;
-    for (i32 w = 0; w < b->nwin; w++) {
-        const i64 origin = drawn(b, k * b->nwin + w);
-        for (i32 c = 0; c < ncol; c++) {
-            s->origin[w * ncol + c] = origin;
-            s->col[w * ncol + c] = c;
+    for (i32 w = 0; w < b->nwin; w++)
+        for (i32 c = 0; c < b->width; c++) {
+            const i32 r = w * b->width + c;
+            drawn(b, k * b->nwin + w, c, &s->origin[r], &s->col[r]);
         }
-    }
-    batch_fill(b, slot, rows);
+    batch_fill(b, slot, b->nwin * b->width);
 }
 
 /* Of one window: none where its context has seen nothing. */
@@ -214,7 +265,12 @@ static i64 window_cells(const struct batcher *b, i64 origin, i32 col) {
 i64 batch_cells(const struct batcher *b, i64 k) {
     i64 present = 0;
     for (i32 w = 0; w < b->nwin; w++)
-        for (i32 c = 0; c < b->s->ntarget; c++) present += window_cells(b, drawn(b, k * b->nwin + w), c);
+        for (i32 c = 0; c < b->width; c++) {
+            i64 origin;
+            i32 col;
+            drawn(b, k * b->nwin + w, c, &origin, &col);
+            present += window_cells(b, origin, col);
+        }
     return present;
 }
 
@@ -224,8 +280,8 @@ i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i6
     i64 n = window_origins(set) * ncol;
     i32 rows = (i32)lmin(b->B, n - i0);
     for (i32 r = 0; r < rows; r++) {
-        s->origin[r] = window_origin(set, (i0 + r) / ncol);
         s->col[r] = (i32)((i0 + r) % ncol);
+        s->origin[r] = set->at ? set->at[s->col[r]] : window_origin(set, (i0 + r) / ncol);
     }
     batch_fill(b, slot, rows);
     return rows;

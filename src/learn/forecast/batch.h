@@ -52,7 +52,10 @@ struct batcher {
     struct err_record why;
     /* training order */
     struct window_set set;
-    struct window_set scored;     /* decoder.every_step: origins that have a target (and a base) */
+    i64 *first, *before;      /* of a panel whose series are drawn: [series] first origin, [series + 1] windows of the series
+                               * before; NULL = all columns of each origin */
+    i32 width;                /* rows of a window */
+    struct window_set scored; /* decoder.every_step: origins that have a target (and a base) */
     u64 seed;
     i32 nwin;                     /* origins, or tiles, per batch */
     i32 spans;                    /* > 0: no shuffle; batch k goes through span k % spans of the rows in order (--shards time) */
@@ -75,7 +78,11 @@ bool batch_lays_out(const struct batcher *b, i32 i, i32 r);
 /* Fills the rows of the windows whose origin[] and col[] are set in the slot. */
 void batch_fill(struct batcher *b, i32 slot, i32 rows);
 
-/* The batch of step k in training order: a shuffle of the origins, all target columns of each. */
+/* Sets the windows that training draws.  E301 where a panel has none. */
+err batch_draw_from(struct batcher *b, struct window_set set);
+
+/* The batch of step k in training order: a shuffle of the origins, all target columns of each; of a panel, a shuffle of the
+ * windows of all series. */
 void batch_fill_train(void *batcher, i64 k, i32 slot);
 
 /* Item w of batch k out of n, with spans: each window of a batch has a piece of the batch's span, and goes through it step by

@@ -66,7 +66,10 @@ static struct js *schema_json(const struct schema *c) {
     for (i32 i = 0; i < c->ncol; i++) {
         struct js *col = js_object();
         js_put_text(col, "name", c->name[i]);
-        js_put_text(col, "role", i < c->ntarget ? "target" : i < c->ntarget + c->npast ? "past" : "known");
+        js_put_text(col, "role",
+                    i < c->ntarget                                            ? "target"
+                    : i < c->ntarget + c->npast * (c->panel ? c->ntarget : 1) ? "past"
+                                                                              : "known");
         js_put_f64(col, "mean", c->mean[i]);
         js_put_f64(col, "deviation", c->dev[i]);
         js_push(columns, col);

@@ -59,7 +59,7 @@ static struct js *freq_json(const struct freq *f) {
 static void push_features(struct js *list, const struct schema *c, const char *role, i32 from, i32 n) {
     char feature[320];
     for (i32 i = from; i < from + n; i++) {
-        snprintf(feature, sizeof feature, "%s %s", role, c->name[i]);
+        snprintf(feature, sizeof feature, "%s %s", role, c->panel ? c->column[1 + i] : c->name[c->ntarget + i]);
         js_push(list, js_new_text(feature));
     }
 }
@@ -71,12 +71,22 @@ static struct js *features_json(const struct forecaster *f, bool ahead) {
     if (!ahead) {
         js_push(list, js_new_text("target"));
         if (f->shape.mask) js_push(list, js_new_text("present"));
-        push_features(list, c, "past", c->ntarget, c->npast);
+        push_features(list, c, "past", 0, c->npast);
     }
-    push_features(list, c, "known", c->ntarget + c->npast, c->nknown);
+    push_features(list, c, "known", c->npast, c->nknown);
     if (f->shape.calendar) js_push(list, js_new_text("calendar"));
     for (i32 k = 0; k < c->ncat && !ahead; k++) js_push(list, js_new_text("category"));
     return list;
+}
+
+/* The columns of the file that a panel was read from: the target, the covariates, of which the last are constant in each series.
+ */
+static struct js *panel_json(const struct schema *c) {
+    struct js *o = js_object(), *list = js_array();
+    for (i32 k = 0; k < 1 + c->npast + c->nknown; k++) js_push(list, js_new_text(c->column[k]));
+    js_put(o, "columns", list);
+    js_put_i64(o, "static", c->nstatic);
+    return o;
 }
 
 /* The recipe: how another program computes a forecast from past rows. */
@@ -107,6 +117,7 @@ static err forecast_json(const struct forecaster *f, struct str *out) {
     js_put_i64(o, "ntarget", f->schema.ntarget);
     js_put_i64(o, "npast", f->schema.npast);
     js_put_i64(o, "nknown", f->schema.nknown);
+    if (f->schema.panel) js_put(o, "panel", panel_json(&f->schema));
     js_put(o, "columns", columns_json(&f->schema));
     js_put(o, "categories", categories_json(&f->schema));
     js_put(o, "freq", freq_json(&f->schema.freq));
@@ -204,13 +215,28 @@ static const char *unsound(const struct forecaster *f) {
     return f->weight >= 0 && f->weight <= 1 ? NULL : "\"weight\" is out of range";
 }
 
+static err read_panel(const char *path, const struct js *o, struct schema *c) {
+    const struct js *list = js_get(o, "columns");
+    const i32 n = (i32)js_len(list);
+    if (!o) return 0;
+    c->panel = true;
+    c->nstatic = (i32)js_i64(js_get(o, "static"), 0);
+    if (c->npast < 0 || c->nknown < 0 || n - 1 != (i64)c->npast + c->nknown || c->nstatic < 0 || c->nstatic > c->nknown)
+        return damaged(path, "the columns of its panel do not add up");
+    ARENA_NEW(&c->arena, c->column, n);
+    for (i32 k = 0; k < n; k++) TRY(arena_keep(&c->arena, &c->column[k], js_str(js_at(list, k), "")));
+    return 0;
+}
+
 static err read_columns(const char *path, const struct js *o, struct schema *c) {
     const struct js *columns = js_get(o, "columns"), *freq = js_get(o, "freq");
     c->ncol = (i32)js_len(columns);
     c->ntarget = (i32)js_i64(js_get(o, "ntarget"), -1);
     c->npast = (i32)js_i64(js_get(o, "npast"), -1);
     c->nknown = (i32)js_i64(js_get(o, "nknown"), -1);
-    if (c->ntarget < 1 || c->npast < 0 || c->nknown < 0 || (i64)c->ntarget + c->npast + c->nknown != c->ncol)
+    TRY(read_panel(path, js_get(o, "panel"), c));
+    const i64 width = c->panel ? c->ntarget : 1;
+    if (c->ntarget < 1 || c->npast < 0 || c->nknown < 0 || c->ntarget + (c->npast + c->nknown) * width != c->ncol)
         return damaged(path, "its columns do not add up");
     ARENA_NEW(&c->arena, c->name, c->ncol);
     ARENA_NEW(&c->arena, c->mean, c->ncol);
@@ -265,6 +291,7 @@ static err read_members(const char *path, const struct js *o, const struct st_fi
     struct series shape = {.ncol = c->ncol,
                            .ntarget = c->ntarget,
                            .npast = c->npast,
+                           .panel = c->panel,
                            .nknown = c->nknown,
                            .ncat = c->ncat,
                            .nword = c->nword,
@@ -306,7 +333,7 @@ static err read_spread(const char *path, const struct st_file *file, struct fore
 /* A linear base has the horizon of the model, and no columns that the model does not have. */
 static bool fits(const struct forecaster *f, const struct base *b) {
     const struct ridge *r = b ? b->ridge : NULL;
-    return !r || (r->H == f->spec.horizon && r->ahead.ncol <= f->schema.nknown);
+    return !r || (r->H == f->spec.horizon && r->ahead.ncol <= f->schema.nknown - f->schema.nstatic);
 }
 
 static err read_all(const char *path, const struct st_file *file, const struct options *options, const struct js *o,

@@ -96,7 +96,7 @@ static err keep_trace(struct fit *t) {
 static err refit(struct fit *t) {
     if (!t->at.refitting) t->at.done = 0; /* a resumed run continues inside the refit */
     t->at.refitting = true;
-    t->step.batch.set = windows_in(&t->f->spec, 0, t->job->split.validation);
+    TRY(batch_draw_from(&t->step.batch, windows_in(&t->f->spec, 0, t->job->split.validation)));
     event_note(t->job->use.events, EVENT_NOTE, "refit on all rows before the test part: %lld steps",
                (long long)t->at.best_steps[0]);
     const err e = forecast_train_members(t);
@@ -169,15 +169,18 @@ static err fit_parts(struct fit *t) {
     struct forecaster *f = t->f;
     TRY(schema_of(x, &f->schema));
     NEW(f->mase, x->ntarget);
-    for (i32 c = 0; c < x->ntarget; c++) f->mase[c] = mase_scale(x, c, imax(1, x->freq.season), t->job->split.validation);
+    for (i32 c = 0; c < x->ntarget; c++) {
+        f->mase[c] = mase_scale(x, c, imax(1, x->freq.season), t->job->split.validation);
+        if (isnan(f->mase[c]) && x->panel) f->mase[c] = mase_scale(x, c, imax(1, x->freq.season), x->nrow); /* begins later */
+    }
     f->seen_rows = t->job->split.validation;
     f->seen_from = x->time ? x->time[0] : INT64_MIN;
     f->seen_time = x->time && f->seen_rows > 0 ? x->time[f->seen_rows - 1] : INT64_MIN;
     TRY(forecast_shape(&f->spec, x, t->job->split.validation, &f->shape));
     t->set.train = windows_in(&f->spec, 0, t->job->split.train);
     t->set.valid_all = windows_in(&f->spec, t->job->split.train, t->job->split.validation);
-    t->set.valid = windows_thinned(t->set.valid_all, x->freq.season);
-    f->model.train_records = forecast_epoch(&f->spec, t->job->split.train) * x->ntarget;
+    t->set.valid = windows_thinned(t->set.valid_all, x);
+    f->model.train_records = forecast_epoch(&f->spec, x, t->job->split.train) * forecast_width(&f->spec, x);
     f->model.valid_records = window_origins(&t->set.valid_all) * x->ntarget;
     if (f->spec.correction && (strcmp(f->spec.base, "none") == 0 || !too_few(t))) TRY(forecast_try_plan(t));
     f64 start = clock_now();

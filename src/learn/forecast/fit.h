@@ -94,7 +94,7 @@ i64 forecast_origins(const struct fit *t, const struct window_set *set); /* with
 
 /* windows.c: origins in [from, to) whose whole horizon ends before `to`; a subset of about VALID_ORIGINS of them. */
 struct window_set windows_in(const struct forecast_spec *s, i64 from, i64 to);
-struct window_set windows_thinned(struct window_set w, i64 season);
+struct window_set windows_thinned(struct window_set w, const struct series *s);
 
 /* The stop flag, or NULL with several ranks: they see a signal at different times, so only training steps may act on it. */
 static inline const volatile int *forecast_stop(const struct fit *t) {

@@ -77,10 +77,12 @@ struct forecast_spec {
 
 /* What the data must look like for the model, and how its values were scaled. */
 struct schema {
-    i32 ncol, ntarget, npast, nknown, ncat;
-    const char **name;              /* [ncol] */
-    const char **cat_name;          /* [ncat] */
-    const char ***word;             /* [ncat][nword] vocabulary of training */
+    i32 ncol, ntarget, npast, nknown, ncat, nstatic; /* as in struct series */
+    bool panel;
+    const char **column;   /* of a panel: [1 + npast + nknown] columns of the file */
+    const char **name;     /* [ncol] */
+    const char **cat_name; /* [ncat] */
+    const char ***word;    /* [ncat][nword] vocabulary of training */
     i32 *nword;
     f64 *mean, *dev;                /* [ncol] */
     struct freq freq;
@@ -122,13 +124,30 @@ static inline i64 forecast_quantiles(const struct forecaster *f, i32 ntarget) {
     return (i64)ntarget * f->spec.nband * f->spec.horizon; /* floats of spread, without the BAND_FACTS after them */
 }
 
+/* Rows that a window of a training step has: one for each target column, and in a panel as many as few series have, each of a
+ * window of its own. */
+enum { PANEL_WIDTH = 8 };
+static inline bool forecast_draws_series(const struct forecast_spec *spec, const struct series *s) {
+    return s->panel && !spec->decoder->every_step;
+}
+static inline i32 forecast_width(const struct forecast_spec *spec, const struct series *s) {
+    return forecast_draws_series(spec, s) ? imin(s->ntarget, PANEL_WIDTH) : s->ntarget;
+}
+
+/* The model's number of a target column of a series; -1 = training has not seen this series of a panel. */
+static inline i32 forecast_column(const struct series *s, i32 col) { return s->of_model ? s->of_model[col] : col; }
+
 static inline struct forecaster *forecaster_in(const struct model *m) { return (struct forecaster *)(uintptr_t)m; }
 
 /* Steps of the recurrent layers over a window. */
 static inline i32 forecast_steps(const struct forecast_spec *s) { return ceil_div(s->context, imax(1, s->segment)); }
 
-/* Windows of an epoch if training may use rows [0, rows): one per origin, or tiles of a context with decoder.every_step. */
-i64 forecast_epoch(const struct forecast_spec *spec, i64 rows);
+/* Windows of an epoch if training may use rows [0, rows) of the series: one per origin, or tiles of a context with
+ * decoder.every_step.  In a panel, windows of all series by forecast_width. */
+i64 forecast_epoch(const struct forecast_spec *spec, const struct series *s, i64 rows);
+/* Origins [*first, *end) of windows of a series of a panel whose horizon ends before `rows`: they see a horizon of its rows, or a
+ * context.  Earlier rows of the context are missing values. */
+void forecast_series_origins(const struct forecast_spec *spec, const struct series *s, i32 col, i64 rows, i64 *first, i64 *end);
 
 /* Windows that a step uses of `windows`, after --accumulate, and its rows: one per window, target column and slice. E601 if
  * the number overflows. */
@@ -229,7 +248,7 @@ err schema_of(const struct series *s, struct schema *out);
 void schema_free(struct schema *c);
 /* Words that first occur after the training rows become "missing", with a warning for each column: training has not seen
  * them. */
-void schema_limit_words(struct series *s, i64 train, const struct events *to);
+err schema_limit_words(struct series *s, i64 train, const struct events *to);
 /* Checks that a scaled series has the columns and the scale of the schema: E903. */
 err schema_fits(const struct schema *c, const struct series *s);
 /* Checks that a series fits the schema (E903) and applies scale and vocabularies; warns of unknown words. */

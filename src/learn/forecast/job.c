@@ -76,7 +76,7 @@ err forecast_job_prepare(struct learn_job *job) {
     struct series_set *d = series_set_of(job->data);
     const i32 n = job->use.machine->ndevice;
     TRY(forecast_check_length(&job->split, spec, 1));
-    schema_limit_words(d->s, job->split.train, job->use.events);
+    TRY(schema_limit_words(d->s, job->split.train, job->use.events));
     TRY(series_set_scale(d, job->split.train));
     TRY(slices_by_plan(job));
     event_note(job->use.events, EVENT_DETAIL, "kernels %s%s, %d thread%s", job->use.kern->name,
@@ -101,8 +101,10 @@ err forecast_job_ranks(const struct learn_job *job, i32 size) {
     if (spec->bidirectional)
         return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data",
                        "%d time slices of a bidirectional model must stay on one rank (the backward direction ends in the first "
-                       "slice); this run has %d ranks", spec->cut.slices, size);
-    TRY(forecast_rows(spec, forecast_epoch(spec, job->split.train), job->data->ntarget, &nwin, &rows));
+                       "slice); this run has %d ranks",
+                       spec->cut.slices, size);
+    TRY(forecast_rows(spec, forecast_epoch(spec, series_of(job->data), job->split.train),
+                      forecast_width(spec, series_of(job->data)), &nwin, &rows));
     const i32 have = shares_of(spec, rows, spec->cut.slices);
     if (have >= size) return 0;
     while (shares_of(spec, rows, enough) < size && enough < forecast_steps(spec)) enough *= 2;
@@ -147,7 +149,8 @@ err forecast_job_folds(struct learn_job *job, i32 n, bool refit_each, i64 *borde
                        (long long)n * spec->horizon, (long long)rows);
     TRY(forecast_check_length(&job->split, spec, n)); /* the first fold has the fewest training rows */
     resolve_notes(job->o, d->s, &job->split, to);
-    if (!refit_each) schema_limit_words(d->s, job->split.train, to); /* with a refit per fold, later folds learn more words */
+    if (!refit_each)
+        TRY(schema_limit_words(d->s, job->split.train, to)); /* with a refit per fold, later folds learn more words */
     for (i32 k = 0; k <= n; k++) border[k] = from + rows * k / n;
     return series_set_scale(d, job->split.train);
 }

@@ -39,7 +39,20 @@ err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i3
     return 0;
 }
 
-i64 forecast_epoch(const struct forecast_spec *spec, i64 rows) {
+void forecast_series_origins(const struct forecast_spec *spec, const struct series *s, i32 col, i64 rows, i64 *first, i64 *end) {
+    *first = lmax(spec->context, s->from[col] + imin(spec->context, spec->horizon));
+    *end = lmax(*first, lmin(rows, s->to[col]) - spec->horizon + 1);
+}
+
+i64 forecast_epoch(const struct forecast_spec *spec, const struct series *s, i64 rows) {
+    i64 all = 0, first, end;
+    if (forecast_draws_series(spec, s)) {
+        for (i32 c = 0; c < s->ntarget; c++) {
+            forecast_series_origins(spec, s, c, rows, &first, &end);
+            all += end - first;
+        }
+        return all / forecast_width(spec, s);
+    }
     i64 origins = lmax(0, rows - spec->horizon - spec->context + 1);
     return spec->decoder->every_step ? lmin(origins, lmax(0, rows - spec->horizon) / spec->context) : origins;
 }

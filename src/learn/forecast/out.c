@@ -21,9 +21,22 @@ f32 row_deviation(const struct forecaster *f, const struct series *s, i64 origin
 
 /* Unit of the residual quantiles of a row. */
 static f32 unit_of(const struct row_out *o, const struct forecast_row *row) {
-    const f32 power = o->f->spread ? o->f->spread[forecast_quantiles(o->f, o->s->ntarget)] : 0;
+    const f32 power = o->f->spread ? o->f->spread[forecast_quantiles(o->f, o->f->schema.ntarget)] : 0;
     if (power < 0) return row->div;
     return power > 0 ? powf(row_deviation(o->f, o->s, row->origin, row->col), power) : 1.f;
+}
+
+/* The mean residual quantiles over the series, for one that training has not seen. */
+static err common_spread(const struct forecaster *f, struct arena *arena, f32 **out) {
+    const i64 cells = (i64)f->spec.nband * f->spec.horizon;
+    ARENA_NEW(arena, *out, cells + 1);
+    for (i64 i = 0; i < cells; i++) {
+        f64 sum = 0, n = 0;
+        for (i32 c = 0; c < f->schema.ntarget; c++)
+            if (!isnan(f->spread[c * cells + i])) sum += (f64)f->spread[c * cells + i], n++;
+        (*out)[i] = n > 0 ? (f32)(sum / n) : (f32)NAN;
+    }
+    return 0;
 }
 
 err row_out_new(const struct forecaster *f, const struct series *s, struct arena *arena, struct row_out *o) {
@@ -32,7 +45,7 @@ err row_out_new(const struct forecaster *f, const struct series *s, struct arena
     ARENA_NEW(arena, o->mean, h);
     ARENA_NEW(arena, o->both, h);
     ARENA_NEW(arena, o->band, (i64)h * imax(1, f->spec.nband));
-    return 0;
+    return s->of_model && f->spread ? common_spread(f, arena, &o->common) : 0;
 }
 
 static void sort_small(f32 *v, i32 n) {
@@ -47,7 +60,8 @@ static void sort_small(f32 *v, i32 n) {
 /* Bands of one step. */
 static void bands(const struct row_out *o, const struct forecast_row *row, const f32 *corr, f32 unit, i32 k) {
     const struct forecast_spec *s = &o->f->spec;
-    const f32 *spread = o->f->spread ? o->f->spread + (i64)row->col * s->nband * s->horizon : NULL;
+    const i32 col = forecast_column(o->s, row->col);
+    const f32 *spread = !o->f->spread ? NULL : col < 0 ? o->common : o->f->spread + (i64)col * s->nband * s->horizon;
     f32 *out = o->band + (i64)k * s->nband;
     for (i32 q = 0; q < s->nband; q++) {
         const f32 residual = spread ? spread[(i64)q * s->horizon + k] * unit : 0.f;

@@ -8,6 +8,7 @@ struct row_out {
     const struct forecaster *f;
     const struct series *s;
     f32 *mean, *both, *band; /* outputs of one row */
+    f32 *common;             /* [nband][horizon] residual quantiles of series that are new to the model */
 };
 err row_out_new(const struct forecaster *f, const struct series *s, struct arena *arena, struct row_out *out);
 

@@ -24,9 +24,9 @@ static err prepare(const struct options *o, const struct forecast_spec *spec, co
     TRY(pick_kernel(o, &q->kern, &how));
     TRY(forecast_shape(spec, &shape, 0, &p));
     TRY(forecast_net(spec, &p, &shape, &q->net));
-    i64 windows = lmax(1, forecast_epoch(spec, split->train));
+    i64 windows = lmax(1, forecast_epoch(spec, s, split->train));
     i32 nwin, B;
-    TRY(forecast_rows(spec, windows, s->ntarget, &nwin, &B));
+    TRY(forecast_rows(spec, windows, forecast_width(spec, s), &nwin, &B));
     f64 per_epoch = dmax(1, (f64)windows / nwin);
     q->steps = (spec->steps > 0 ? (f64)spec->steps : ceil(spec->epochs * per_epoch)) * spec->accumulate * spec->members;
     TRY(machine_host(opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads, &q->machine));

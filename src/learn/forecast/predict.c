@@ -36,6 +36,14 @@ static err name_columns(struct options *o, enum opt_id id, const char *const *na
 }
 
 static err name_all(struct options *o, const struct schema *c) {
+    const i32 ahead = 1 + c->npast, fixed = ahead + c->nknown - c->nstatic;
+    if (c->panel) {
+        TRY(name_columns(o, OPT_target, c->column, 1));
+        TRY(name_columns(o, OPT_past, c->column + 1, c->npast));
+        TRY(name_columns(o, OPT_known, c->column + ahead, c->nknown - c->nstatic));
+        TRY(name_columns(o, OPT_fixed, c->column + fixed, c->nstatic));
+        return name_columns(o, OPT_cat, c->cat_name, c->ncat);
+    }
     TRY(name_columns(o, OPT_target, c->name, c->ntarget));
     TRY(name_columns(o, OPT_past, c->name + c->ntarget, c->npast));
     TRY(name_columns(o, OPT_known, c->name + c->ntarget + c->npast, c->nknown));
@@ -84,31 +92,57 @@ err forecast_open(const struct model *m, const struct options *o, const char *pa
 
 /* ------------------------------------------------------------------ after the last row -------------------------------------- */
 
+/* The row after the last one of a target: in a panel that of its series. */
+static i64 origin_of(const struct series *s, i32 col) { return s->panel ? s->to[col] : series_end(s); }
+
+static const char known_fix[] = "rows for the horizon with the known columns filled in and the target left empty";
+
 /* E302 if a known-future value is missing in the horizon. Training tolerates missing cells; a forecast must not depend on
  * an invented one. */
-static err check_known(const struct series *s, i64 origin, i32 h) {
+static err check_known(const struct series *s, i32 col, i32 h) {
+    const i64 origin = origin_of(s, col);
     char when[32];
-    for (i32 c = s->ntarget + s->npast; c < s->ncol; c++)
-        for (i64 i = origin; i < origin + h; i++) {
-            if (!isnan(series_col(s, c)[i])) continue;
-            row_label(s, i, when);
-            return FAIL_AT(E302, NULL, "rows for the horizon with the known columns filled in and the target left empty",
-                           "known-future column \"%s\" has no value at %s, which is to be forecast", s->name[c], when);
-        }
+    for (i32 k = 0; k < s->nknown - s->nstatic; k++) {
+        const i32 c = series_ahead_of(s, k, col);
+        i64 i = origin;
+        while (i < lmin(origin + h, s->nrow) && !isnan(series_col(s, c)[i])) i++;
+        if (i == origin + h) continue;
+        if (i == s->nrow)
+            return FAIL_AT(
+                E302, NULL, known_fix, "known-future columns must reach %d rows past the last target%s%s%s, they reach %lld", h,
+                s->panel ? " of \"" : "", s->panel ? s->name[col] : "", s->panel ? "\"" : "", (long long)(s->nrow - origin));
+        row_label(s, i, when);
+        return FAIL_AT(E302, NULL, known_fix, "known-future column \"%s\" has no value at %s, which is to be forecast",
+                       s->name[c], when);
+    }
     return 0;
 }
 
-static err check_room(const struct forecaster *f, const struct series *s, i64 origin) {
+/* In a panel, rows before the first one of a series count as missing. */
+static err check_room(const struct forecaster *f, const struct series *s) {
     i32 context = f->spec.context, h = f->spec.horizon;
-    if (origin < 1) return FAIL(E301, "the data have no target value to forecast from");
-    if (origin < context)
-        return FAIL_AT(E301, NULL, "data with a longer history", "the model looks back on %d rows, the data have %lld", context,
-                       (long long)origin);
-    if (s->nknown > 0 && s->nrow < origin + h)
-        return FAIL_AT(E302, NULL, "rows for the horizon with the known columns filled in and the target left empty",
-                       "known-future columns must reach %d rows past the last target, they reach %lld", h,
-                       (long long)(s->nrow - origin));
-    return check_known(s, origin, h);
+    const i64 end = series_end(s);
+    if (end < 1) return FAIL(E301, "the data have no target value to forecast from");
+    for (i32 c = 0; c < (s->panel ? s->ntarget : 1); c++) {
+        if (origin_of(s, c) < 1)
+            return FAIL_AT(E301, NULL, "a value in each series, or data without this one",
+                           "series \"%s\" has no target value to forecast from", s->name[c]);
+        if (origin_of(s, c) < context && !s->panel)
+            return FAIL_AT(E301, NULL, "data with a longer history", "the model looks back on %d rows, the data have %lld",
+                           context, (long long)end);
+        TRY(check_known(s, c, h));
+    }
+    return 0;
+}
+
+/* The origin of each series of a panel, which need not end at the same time. */
+static err own_origins(const struct series *s, struct arena *room, struct window_set *set) {
+    i64 *at;
+    if (!s->panel) return 0;
+    ARENA_NEW(room, at, s->ntarget);
+    for (i32 c = 0; c < s->ntarget; c++) at[c] = origin_of(s, c);
+    set->at = at;
+    return 0;
 }
 
 struct ahead {
@@ -126,9 +160,10 @@ static err keep(void *self, const struct forecast_row *row) {
 err forecast_ahead(const struct forecaster *f, const struct series *s, const struct resources *use, struct arena *room,
                    struct forecast_sample **out) {
     const i64 origin = series_end(s);
-    const struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
+    struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
     struct ahead a = {.f = f, .s = s, .room = room};
-    TRY(check_room(f, s, origin));
+    TRY(check_room(f, s));
+    TRY(own_origins(s, room, &set));
     ARENA_NEW(room, a.of, s->ntarget);
     *out = a.of;
     return forecast_windows(f, s, &set, use, keep, &a);
@@ -160,16 +195,18 @@ static err long_table(const struct ahead *a, const struct prediction_sink *to) {
         head[5 + q] = (struct prediction_column){name[q], true};
     }
     if (to->head) TRY(to->head(to->self, 5 + nq, head));
-    row_label(s, series_end(s) - 1, origin);
-    for (i32 c = 0; c < s->ntarget; c++)
+    for (i32 c = 0; c < s->ntarget; c++) {
+        const i64 end = origin_of(s, c);
+        row_label(s, end - 1, origin);
         for (i32 k = 0; k < a->f->spec.horizon; k++) {
-            row_label(s, series_end(s) + k, time);
+            row_label(s, end + k, time);
             snprintf(step, sizeof step, "%d", k + 1);
             cell[0] = word(s->name[c]), cell[1] = word(origin), cell[2] = word(time), cell[3] = word(step);
             cell[4] = number(s, c, a->of[c].mean[k]);
             for (i32 q = 0; q < nq; q++) cell[5 + q] = number(s, c, a->of[c].band[k * nq + q]);
             TRY(to->row(to->self, 5 + nq, cell));
         }
+    }
     return 0;
 }
 

@@ -90,9 +90,9 @@ err training_prepare(struct fit *t) {
     const struct series *x = t->series;
     const struct forecast_spec *s = &f->spec;
     TRY(training_net(t));
-    i64 n = forecast_epoch(s, t->job->split.train), nvalid = window_origins(&t->set.valid) * x->ntarget;
-    i32 nwin, B, rows = x->ntarget * imax(1, s->cut.slices); /* of a window */
-    TRY(forecast_rows(s, n, x->ntarget, &nwin, &B));
+    i64 n = forecast_epoch(s, x, t->job->split.train), nvalid = window_origins(&t->set.valid) * x->ntarget;
+    i32 nwin, B, width = forecast_width(s, x), rows = width * imax(1, s->cut.slices); /* of a window */
+    TRY(forecast_rows(s, n, width, &nwin, &B));
     const struct optim *optim = optim_find(store_engine_optim(t));
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", store_engine_optim(t));
     f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
@@ -114,7 +114,7 @@ err training_prepare(struct fit *t) {
     TRY(balance_new(t));
     if (s->decoder->every_step) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     TRY(prepare_validation(t, valid));
-    t->step.batch.set = t->set.train;
+    TRY(batch_draw_from(&t->step.batch, t->set.train));
     t->step.batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* tiles lie in training rows */
     t->step.batch.nwin = B / rows;
     t->step.batch.spans = store_used(&t->job->use) && t->job->use.store.by_time ? store_parts(t) : 0;

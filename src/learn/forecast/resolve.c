@@ -322,8 +322,8 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(choose_precision(o, s, split, ev));
     TRY(opt_check(o));
     TRY(spec_of(o, spec));
-    i64 n = forecast_epoch(spec, split->train);
-    TRY(resolve_slices(o, n, s->ntarget, NULL, spec)); /* reports errors before any note */
+    i64 n = forecast_epoch(spec, s, split->train);
+    TRY(resolve_slices(o, n, forecast_width(spec, s), NULL, spec)); /* reports errors before any note */
     resolve_notes(o, s, split, ev);
     if (spec->decoder->every_step)
         event_note(ev, EVENT_DETAIL,
@@ -334,5 +334,5 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
         event_note(ev, EVENT_NOTE,
                    "pipeline delay1: each update uses the gradient of the step before, so the model differs from that of "
                    "--pipeline overlap; it is the same for any number of ranks and threads");
-    return resolve_slices(o, n, s->ntarget, ev, spec);
+    return resolve_slices(o, n, forecast_width(spec, s), ev, spec);
 }

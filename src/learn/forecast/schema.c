@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "data/series_build.h"
 #include "data/vocab.h"
 #include "learn/forecast/forecast.h"
 
@@ -11,6 +12,8 @@ static err copy_names(struct schema *c, const struct series *s) {
     ARENA_NEW(&c->arena, c->cat_name, s->ncat + 1);
     for (i32 i = 0; i < s->ncol; i++)
         if (!(c->name[i] = arena_strdup(&c->arena, s->name[i]))) return -E601;
+    if (s->panel) ARENA_NEW(&c->arena, c->column, 1 + s->npast + s->nknown);
+    for (i32 i = 0; s->panel && i < 1 + s->npast + s->nknown; i++) TRY(arena_keep(&c->arena, &c->column[i], s->column[i]));
     for (i32 i = 0; i < s->ncat; i++)
         if (!(c->cat_name[i] = arena_strdup(&c->arena, s->cat_name[i]))) return -E601;
     return 0;
@@ -39,7 +42,13 @@ static err fill(const struct series *s, struct schema *c) {
 }
 
 err schema_of(const struct series *s, struct schema *out) {
-    *out = (struct schema){.ncol = s->ncol, .ntarget = s->ntarget, .npast = s->npast, .nknown = s->nknown, .ncat = s->ncat,
+    *out = (struct schema){.ncol = s->ncol,
+                           .ntarget = s->ntarget,
+                           .npast = s->npast,
+                           .nknown = s->nknown,
+                           .ncat = s->ncat,
+                           .nstatic = s->nstatic,
+                           .panel = s->panel,
                            .freq = s->freq};
     err e = fill(s, out);
     if (e < 0) schema_free(out);
@@ -66,22 +75,53 @@ static void tell_unseen(const struct series *s, i32 cat, const struct unseen *u,
                s->cat_name[cat], (long long)u->rows, u->rows == 1 ? "" : "s", u->rows == 1 ? "s" : "", u->word, line);
 }
 
-void schema_limit_words(struct series *s, i64 train, const struct events *to) {
+err schema_limit_words(struct series *s, i64 train, const struct events *to) {
     for (i32 c = 0; c < s->ncat; c++) {
         struct unseen u = {0};
-        i32 known = 0; /* words are numbered in order of appearance */
-        for (i64 i = 0; i < train; i++) known = imax(known, s->code[c][i] + 1);
-        for (i64 i = train; i < s->nrow; i++) {
-            if (s->code[c][i] < known) continue;
-            if (u.rows++ == 0) u.first = i, u.word = s->word[c][s->code[c][i]];
-            s->code[c][i] = -1;
+        const i64 cells = s->nrow * (s->panel ? s->ntarget : 1);
+        i32 known = 0, *code = s->code[c]; /* words are numbered in order of appearance */
+        bool *seen;
+        NEW(seen, s->nword[c] + 1);
+        for (i64 i = 0; i < cells; i++)
+            if (i % s->nrow < train && code[i] >= 0) seen[code[i]] = true;
+        for (i32 w = 0; w < s->nword[c]; w++) known = seen[w] ? w + 1 : known;
+        for (i64 i = 0; i < cells; i++) {
+            if (code[i] < 0 || seen[code[i]]) continue;
+            if (u.rows++ == 0) u.first = i % s->nrow, u.word = s->word[c][code[i]];
+            code[i] = -1;
         }
+        mem_free(seen);
         s->nword[c] = imin(s->nword[c], known);
         tell_unseen(s, c, &u, to);
     }
+    return 0;
+}
+
+static err same_panel(const struct schema *c, const struct series *s) {
+    static const char fix[] = "the columns of the training (stretto info MODEL lists them)";
+    if (!s->panel || s->npast != c->npast || s->nknown != c->nknown || s->nstatic != c->nstatic || s->ncat != c->ncat)
+        return FAIL_AT(E903, NULL, fix,
+                       "the model is of a panel with %d past and %d known covariates and %d categories, the data "
+                       "%s %d, %d and %d",
+                       c->npast, c->nknown, c->ncat, s->panel ? "have" : "are one series with", s->npast, s->nknown, s->ncat);
+    for (i32 i = 0; i < 1 + c->npast + c->nknown; i++)
+        if (strcmp(c->column[i], s->column[i]) != 0)
+            return FAIL_AT(E903, NULL, fix, "column \"%s\" stands where the model was trained on \"%s\"", s->column[i],
+                           c->column[i]);
+    return 0;
+}
+
+static err same_step(const struct schema *c, const struct series *s) {
+    if (s->freq.step == c->freq.step && s->freq.months == c->freq.months) return 0;
+    return FAIL_AT(E903, NULL, "data of the same frequency", "the data are %s, the model was trained on %s data", s->freq.name,
+                   c->freq.name);
 }
 
 static err same_columns(const struct schema *c, const struct series *s) {
+    if (c->panel) {
+        TRY(same_panel(c, s));
+        return same_step(c, s);
+    }
     if (s->ncol != c->ncol || s->ntarget != c->ntarget || s->ncat != c->ncat)
         return FAIL_AT(E903, NULL, "the same columns as in training (stretto info MODEL lists them)",
                        "the data give %d targets of %d columns and %d categories, the model was trained on %d of %d and %d",
@@ -90,16 +130,14 @@ static err same_columns(const struct schema *c, const struct series *s) {
         if (strcmp(c->name[i], s->name[i]) != 0)
             return FAIL_AT(E903, NULL, "the same columns as in training (stretto info MODEL lists them)",
                            "column \"%s\" stands where the model was trained on \"%s\"", s->name[i], c->name[i]);
-    if (s->freq.step != c->freq.step || s->freq.months != c->freq.months)
-        return FAIL_AT(E903, NULL, "data of the same frequency", "the data are %s, the model was trained on %s data",
-                       s->freq.name, c->freq.name);
-    return 0;
+    return same_step(c, s);
 }
 
 err schema_fits(const struct schema *c, const struct series *s) {
     TRY(same_columns(c, s));
     const size_t bytes = sizeof(f64) * (size_t)c->ncol;
-    if (memcmp(c->mean, s->mean, bytes) == 0 && memcmp(c->dev, s->dev, bytes) == 0) return 0;
+    if (c->panel && s->of_model) return 0; /* an earlier prediction has applied a schema */
+    if (c->ncol == s->ncol && memcmp(c->mean, s->mean, bytes) == 0 && memcmp(c->dev, s->dev, bytes) == 0) return 0;
     return FAIL_AT(E903, NULL, "the data opened, or wrapped, once more", "the data were scaled for another model");
 }
 
@@ -118,11 +156,11 @@ static err translate(const struct schema *c, struct series *s, i32 cat, const st
     i32 *place;
     NEW(place, s->nword[cat] + 1);
     const err e = places(c, s, cat, &v, place);
-    for (i64 i = 0; e >= 0 && i < s->nrow; i++) {
+    for (i64 i = 0; e >= 0 && i < s->nrow * (s->panel ? s->ntarget : 1); i++) {
         const i32 code = s->code[cat][i];
         if (code < 0) continue;
         const bool known = place[code] < c->nword[cat];
-        if (!known && u.rows++ == 0) u.first = i, u.word = s->word[cat][code];
+        if (!known && u.rows++ == 0) u.first = i % s->nrow, u.word = s->word[cat][code];
         s->code[cat][i] = known ? place[code] : -1;
     }
     s->nword[cat] = c->nword[cat];
@@ -132,18 +170,58 @@ static err translate(const struct schema *c, struct series *s, i32 cat, const st
     return e;
 }
 
+/* Column k in units of a mean and a deviation. */
+static void column_apply(struct series *s, i32 k, f64 mean, f64 dev) {
+    f32 *v = s->v + (i64)k * s->nrow;
+    for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(((f64)v[i] * s->dev[k] + s->mean[k] - mean) / dev);
+    s->mean[k] = mean;
+    s->dev[k] = dev;
+}
+
+/* Numbers of the series of a panel in the model. */
+static err find_series(const struct schema *c, struct series *s, i32 *strange) {
+    struct vocab v = {0};
+    i32 unused;
+    err e = 0;
+    *strange = 0;
+    ARENA_NEW(&s->names, s->of_model, s->ntarget);
+    for (i32 k = 0; k < c->ntarget && e >= 0; k++) e = vocab_code(&v, c->name[k], (i64)strlen(c->name[k]), &unused);
+    for (i32 k = 0; k < s->ntarget && e >= 0; k++) {
+        s->of_model[k] = vocab_find(&v, s->name[k], (i64)strlen(s->name[k]));
+        *strange += s->of_model[k] < 0;
+    }
+    vocab_free(&v);
+    return e;
+}
+
+/* A series that training has not seen is scaled by its own rows; covariates that are constant in each series have one scale. */
+static err panel_apply(const struct schema *c, struct series *s, const struct events *to) {
+    const i32 blocks = s->ncol / s->ntarget, statics = blocks - s->nstatic;
+    i32 strange, first = 0;
+    TRY(find_series(c, s, &strange));
+    for (i32 b = 0; b < blocks; b++)
+        for (i32 k = 0; k < s->ntarget; k++) {
+            const i32 own = b >= statics ? 0 : s->of_model[k], col = b * s->ntarget + k;
+            if (own >= 0)
+                column_apply(s, col, c->mean[b * c->ntarget + own], c->dev[b * c->ntarget + own]);
+            else
+                series_scale_column(s, col, s->nrow);
+        }
+    while (strange > 0 && s->of_model[first] >= 0) first++;
+    if (strange > 0)
+        event_note(to, EVENT_NOTE, "%d of %d series are new to the model (\"%s\"%s): scaled by their own rows", strange,
+                   s->ntarget, s->name[first], strange > 1 ? ", .." : "");
+    return 0;
+}
+
 err schema_apply(const struct schema *c, struct series *s, const struct events *to) {
     TRY(same_columns(c, s));
     if (c->freq.zoned && s->freq.zoned) { /* convert to the model's time zone, so that calendar features agree */
         for (i64 i = 0; i < s->nrow; i++) s->time[i] += c->freq.zone - s->freq.zone;
         s->freq.zone = c->freq.zone;
     }
-    for (i32 k = 0; k < c->ncol; k++) {
-        f32 *v = s->v + (i64)k * s->nrow;
-        for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(((f64)v[i] * s->dev[k] + s->mean[k] - c->mean[k]) / c->dev[k]);
-        s->mean[k] = c->mean[k];
-        s->dev[k] = c->dev[k];
-    }
+    if (c->panel) TRY(panel_apply(c, s, to));
+    for (i32 k = 0; k < c->ncol && !c->panel; k++) column_apply(s, k, c->mean[k], c->dev[k]);
     for (i32 k = 0; k < c->ncat; k++) TRY(translate(c, s, k, to));
     return 0;
 }

@@ -95,6 +95,12 @@ static err on_row(void *self, const struct forecast_row *row) {
     return c->n == CHUNK ? flush(c) : 0;
 }
 
+/* The denominator of MASE; for a series that training has not seen, from its rows. */
+static f64 mase_of(const struct scorer *c, i32 k) {
+    const i32 own = forecast_column(c->s, k);
+    return own >= 0 ? c->f->mase[own] : mase_scale(c->s, k, imax(1, c->s->freq.season), c->s->nrow);
+}
+
 static err score_all(struct scorer *c, const struct window_set *set, const struct resources *use) {
     const struct forecast_spec *spec = &c->f->spec;
     struct arena *a = &c->out->arena;
@@ -111,8 +117,7 @@ static err score_all(struct scorer *c, const struct window_set *set, const struc
     }
     TRY(make_rules(c));
     for (i32 r = 0; r < SCORE_ROWS; r++)
-        for (i32 k = 0; c->out->row[r] && k < c->s->ntarget; k++)
-            metrics_set_scale(c->out->row[r], k, c->f->mase[k]);
+        for (i32 k = 0; c->out->row[r] && k < c->s->ntarget; k++) metrics_set_scale(c->out->row[r], k, mase_of(c, k));
     TRY(forecast_windows(c->f, c->s, set, use, on_row, c));
     return flush(c);
 }

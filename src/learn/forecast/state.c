@@ -213,7 +213,7 @@ static err about(const struct fit *t, const struct train_state *s, struct str *o
     js_put_i64(o, "members", spec->members);
     js_put_bool(o, "refit", t->at.refitting);
     js_put_i64(o, "cursor", drawn);
-    js_put_f64(o, "epoch", (f64)drawn / (f64)lmax(1, forecast_epoch(spec, t->job->split.train)));
+    js_put_f64(o, "epoch", (f64)drawn / (f64)lmax(1, forecast_epoch(spec, t->series, t->job->split.train)));
     js_put_i64(o, "seed", (i64)spec->seed);
     js_put_text(o, "optim", spec->optim);
     js_put_f64(o, "lr", spec->lr);

@@ -87,9 +87,12 @@ static void fill_numbers(const struct batcher *b, const struct batch_slot *s, i3
     for (i32 t = 0; t < buf->T; t++) {
         f32 *to = at(b, s, i, t, r);
         i64 row = s->origin[r] + t;
-        if (t >= s->seen[r]) memset(to, 0, sizeof *to * (size_t)buf->F);
-        else if (buf->role == INPUT_X) window_fill_step(b->shape, b->s, row, s->col[r], to);
-        else window_fill_future(b->shape, b->s, row + 1, (struct window_dst){.p = to, .B = 1}, 0);
+        if (t >= s->seen[r])
+            memset(to, 0, sizeof *to * (size_t)buf->F);
+        else if (buf->role == INPUT_X)
+            window_fill_step(b->shape, b->s, row, s->col[r], to);
+        else
+            window_fill_future(b->shape, b->s, row + 1, s->col[r], (struct window_dst){.p = to, .B = 1}, 0);
     }
 }
 

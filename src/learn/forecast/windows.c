@@ -3,7 +3,7 @@
 
 #include "learn/forecast/fit.h"
 
-enum { VALID_ORIGINS = 1024 };
+enum { VALID_ORIGINS = 1024, VALID_SERIES = 8, VALID_LEAST = 4 };
 
 /* Origins in [from, to) whose whole horizon ends before `to`, at least a context after the start. */
 struct window_set windows_in(const struct forecast_spec *s, i64 from, i64 to) {
@@ -27,15 +27,18 @@ i64 forecast_stride(i64 about, i64 season) {
     return up * down <= about * about ? up : down;
 }
 
-/* A subset of about VALID_ORIGINS origins, evenly spread. */
-struct window_set windows_thinned(struct window_set w, i64 season) {
-    i64 n = window_origins(&w);
-    if (n > VALID_ORIGINS) w.stride = forecast_stride((n + VALID_ORIGINS - 1) / VALID_ORIGINS, season);
+/* A subset of about VALID_ORIGINS origins, evenly spread; of a panel of many series fewer, so that it has not more windows than
+ * one of VALID_SERIES. */
+struct window_set windows_thinned(struct window_set w, const struct series *s) {
+    const i64 n = window_origins(&w);
+    const i64 most = s->panel ? lmax(VALID_LEAST, VALID_ORIGINS * VALID_SERIES / lmax(VALID_SERIES, s->ntarget)) : VALID_ORIGINS;
+    if (n > most) w.stride = forecast_stride((n + most - 1) / most, s->freq.season);
     return w;
 }
 
 err forecast_check_length(const struct split *split, const struct forecast_spec *spec, i32 folds) {
-    i64 train = window_origins(&(struct window_set){spec->context, split->train - spec->horizon + 1, 1});
+    i64 train =
+        window_origins(&(struct window_set){.first = spec->context, .end = split->train - spec->horizon + 1, .stride = 1});
     if (train >= 1) return 0;
     const i64 rows = split->test, held = rows - split->train, need = spec->context + spec->horizon + held;
     const i64 room = rows - held - spec->context, context = rows - held - spec->horizon;

@@ -156,7 +156,7 @@ err slices_rebuild(void *fit, struct step **exec) {
     batcher_free(&t->step.batch);
     t->step.batch = (struct batcher){0};
     TRY(training_net(t));
-    TRY(forecast_rows(&f->spec, forecast_epoch(&f->spec, t->job->split.train), x->ntarget, &nwin, &B));
+    TRY(forecast_rows(&f->spec, forecast_epoch(&f->spec, x, t->job->split.train), forecast_width(&f->spec, x), &nwin, &B));
     TRY(engine_replan(&t->step.engine, t->step.net, &use, B));
     TRY(batcher_new(f, t->step.net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
@@ -179,7 +179,7 @@ static err initial_plan(const struct fit *t, struct net **net, struct plan **pla
     spec.slice_rank = t->requested->slice_rank;
     NEW(*net, 1);
     TRY(forecast_net(&spec, &t->f->shape, t->series, *net));
-    TRY(forecast_rows(&spec, forecast_epoch(&spec, t->job->split.train), t->series->ntarget, &nwin, &B));
+    TRY(forecast_rows(&spec, forecast_epoch(&spec, t->series, t->job->split.train), forecast_width(&spec, t->series), &nwin, &B));
     return engine_plan(*net, &use, B, optim_find(spec.optim), plan);
 }
 

@@ -200,7 +200,9 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
     use.trace = false;
     NEW(net, 1);
     err e = forecast_net(&spec, &f->shape, t->series, net);
-    if (e >= 0) e = forecast_rows(&spec, forecast_epoch(&spec, t->job->split.train), t->series->ntarget, &nwin, &B);
+    if (e >= 0)
+        e = forecast_rows(&spec, forecast_epoch(&spec, t->series, t->job->split.train), forecast_width(&spec, t->series), &nwin,
+                          &B);
     if (e >= 0) e = engine_new(net, &use, B, B, NULL, &engine);
     if (e >= 0) e = batcher_new(f, net, &f->shape, t->series, use.kern, B, 1, &b);
     if (e >= 0) {

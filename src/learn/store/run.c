@@ -76,7 +76,7 @@ static i64 local_of(const struct fit *t, const struct store_run *r) {
     const f64 windows = (f64)t->step.batch.nwin * store_parts(t);
     if (r->spec.every == EVERY_STEPS) return (i64)r->spec.number;
     if (r->spec.every == EVERY_EPOCHS)
-        return lmax(1, (i64)ceil(r->spec.number * (f64)forecast_epoch(s, t->job->split.train) / windows));
+        return lmax(1, (i64)ceil(r->spec.number * (f64)forecast_epoch(s, t->series, t->job->split.train) / windows));
     return lmax(1, store_local_steps(&r->now));
 }
 
