@@ -94,6 +94,9 @@ struct base_spec {
     struct workload *work; /* progress; may be NULL */
 };
 
+/* The parts of a base and their weights, with a ridge of the same inputs and penalty, fitted on windows inside [0, spec->train). */
+err base_refit(const struct base *b, const struct series *s, const struct base_spec *spec, struct base **out);
+
 /* A ridge, fitted on windows inside [0, train); the penalty by windows with targets inside [train, valid). */
 err base_ridge(const struct series *s, const struct base_spec *spec, struct base **out);
 

@@ -171,17 +171,20 @@ static void fill_scores(const struct residuals *d, const f32 *spread, f32 power,
 
 /* ------------------------------------------------------------------ the rows ------------------------------------------------ */
 
+/* The weights of a mix were found on the many series of a panel, and few rows would find others: residuals are measured with the
+ * same weights, and a ridge fitted again. */
+static bool keeps_mix(const struct fit *t) { return t->series->panel && t->f->has_mix && t->f->base->ridge; }
+
 /* The base that residuals on training and validation rows are measured with. A mix was weighed on validation rows and a
  * refitted ridge has seen them, so these are fitted again without them. NULL: use the base itself. */
 static err unseen_base(const struct fit *t, struct base **out) {
     const struct base_spec spec = forecast_base_spec(t, NULL);
     struct mix table;
     *out = NULL;
+    if (keeps_mix(t)) return base_refit(t->f->base, t->series, &spec, out);
     if (t->f->spec.refit_all && strcmp(t->f->spec.base, "ridge") == 0) return base_ridge(t->series, &spec, out);
     return t->f->has_mix ? base_mix(t->series, &spec, &table, out) : 0;
 }
-
-static enum inputs inputs_if(bool has) { return has ? INPUTS_ALWAYS : INPUTS_NEVER; }
 
 /* Fits a base of the same kind on the first half of the training rows; *from = the first row after it. The base itself and
  * row 0 if it has no fitted parameters. NULL if the fit is impossible. */
@@ -193,13 +196,8 @@ static struct base *half_base(const struct fit *t, i64 *from) {
     *from = 0;
     if (!own || (!t->f->has_mix && !base_is_ridge(own))) return own;
     spec.train = spec.valid = *from = t->job->split.train / 2;
-    if (base_is_ridge(own)) {
-        spec.penalty = own->ridge->penalty;
-        spec.constant = inputs_if(own->ridge->constant);
-        spec.calendar = inputs_if(own->ridge->calendar);
-        spec.ahead = inputs_if(own->ridge->ahead.ncol > 0);
-    }
-    e = t->f->has_mix ? base_mix(t->series, &spec, &table, &b) : base_ridge(t->series, &spec, &b);
+    const bool same = base_is_ridge(own) || keeps_mix(t);
+    e = same ? base_refit(own, t->series, &spec, &b) : base_mix(t->series, &spec, &table, &b);
     if (e < 0) err_clear();
     return e < 0 ? NULL : b;
 }
