@@ -18,7 +18,7 @@ static stretto_err predict(struct cli *c, stretto_model *m, stretto_data *d) {
     if (c->o.plot && *c->o.plot) TRY(file_option(stretto_model_plot(m, d, c->o.plot), "--plot"));
     if (strcmp(out, "-") == 0 || c->o.quiet) return 0;
     if (stretto_model_horizon(m) > 0)
-        fprintf(stderr, "%d forecasts for %d series in %s\n", stretto_model_horizon(m), stretto_model_targets(m), out);
+        fprintf(stderr, "%d forecasts for %d series in %s\n", stretto_model_horizon(m), stretto_data_targets(d), out);
     else fprintf(stderr, "predictions in %s\n", out);
     return 0;
 }

@@ -108,7 +108,7 @@ stretto_err stretto_predict(stretto_model *self, stretto_data *data, double *mea
     if (d.horizon == 0)
         return FAIL_AT(E106, NULL, "stretto_predict_file", "a model of %s has no horizon to fill arrays by",
                        self->m->learner->name);
-    struct arrays a = {.mean = mean, .quantiles = quantiles, .horizon = d.horizon, .ntarget = d.ntarget,
+    struct arrays a = {.mean = mean, .quantiles = quantiles, .horizon = d.horizon, .ntarget = data->set->ntarget,
                        .nquantile = d.nquantile};
     return predict(self, data, &(struct prediction_sink){.head = find_values, .row = to_arrays, .self = &a});
 }

@@ -209,7 +209,7 @@ static err panel_apply(const struct schema *c, struct series *s, const struct ev
         }
     while (strange > 0 && s->of_model[first] >= 0) first++;
     if (strange > 0)
-        event_note(to, EVENT_NOTE, "%d of %d series are new to the model (\"%s\"%s): scaled by their own rows", strange,
+        event_note(to, EVENT_WARNING, "%d of %d series are new to the model (\"%s\"%s): scaled by their own rows", strange,
                    s->ntarget, s->name[first], strange > 1 ? ", .." : "");
     return 0;
 }
