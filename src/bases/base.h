@@ -141,6 +141,10 @@ struct mix {
 /* Rolling origins in the last 60 % of [0, train). */
 err base_mix(const struct series *s, const struct base_spec *spec, struct mix *table, struct base **out);
 
+/* For a panel: that mix, fitted on [0, valid), or a ridge on [0, train), whichever has the smaller error on windows in [train, valid).
+ * *mixed: the mix. */
+err base_panel(const struct series *s, const struct base_spec *spec, struct mix *table, bool *mixed, struct base **out);
+
 /* --- private to this folder --- */
 f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 if there is none */
 err ridge_new(const struct ridge *shape, struct ridge **out); /* the shape with room for w; sets Hp; E1 */

@@ -196,14 +196,21 @@ static err fit_mix(struct search *q, struct chain *c) {
     return 0;
 }
 
+/* The first of the rolling origins, of which `end` is the last.  The many series of a panel give a ridge enough windows as soon as
+ * one fits into the rows before an origin; earlier origins would not show what it can do. */
+static i64 first_origin(const struct series *s, const struct base_spec *p, i64 end) {
+    const i64 usual = p->train * 4 / 10;
+    return s->panel ? lmax(usual, lmin((i64)p->L + p->H + p->H / 2, end - p->H)) : usual;
+}
+
 err base_mix(const struct series *s, const struct base_spec *p, struct mix *table, struct base **out) {
     struct search q = {.s = s, .p = p, .t = table};
     struct chain *c = NULL;
     bool strong;
-    const i64 start = p->train * 4 / 10, end = p->train - p->H; /* first and last origin */
+    const i64 end = p->train - p->H, start = first_origin(s, p, end);
     *table = (struct mix){0};
     TRY(find_seasons(&q, &strong));
-    if (p->train - start < 3 * (i64)p->H || start < 1) {
+    if (p->train - start < (s->panel ? 2 : 3) * (i64)p->H || start < 1) {
         theta_alone(&q, strong);
         return make_mix(table, NULL, out);
     }

@@ -14,7 +14,7 @@
 #include "learn/forecast/fit.h"
 #include "learn/forecast/out.h"
 
-enum { SPREAD_CELLS = 250000 };
+enum { SPREAD_CELLS = 250000, POOL_ORIGINS = 60 };
 
 static const f32 powers[] = {0, 0.5F, 1};
 
@@ -104,6 +104,55 @@ static void take_column(struct residuals *d, i64 col, i64 from, i64 to, f32 powe
         const f32 *r = d->r + (col * h + k) * d->n + from;
         for (i64 i = 0; i < n; i++) d->scratch[k * n + i] = power > 0 ? r[i] / powf(deviation[i], power) : r[i];
     }
+}
+
+/* ------------------------------------------------------------------ pooled over series -------------------------------------- */
+
+/* A panel of many series may have few origins: each series then gives its size, and all together the shape of the quantiles. */
+static bool pools(const struct residuals *d) { return d->t->series->panel && d->n < POOL_ORIGINS; }
+
+/* Mean absolute residual of each series in units of deviation^power, drawn to the mean of all where few cells say it. */
+static void sizes_of(const struct residuals *d, f32 power, f64 *size) {
+    const i64 h = d->t->f->spec.horizon, ncol = d->t->series->ntarget;
+    f64 all = 0, cells = 0;
+    for (i32 pass = 0; pass < 2; pass++)
+        for (i64 c = 0; c < ncol; c++) {
+            f64 sum = 0, n = 0;
+            for (i64 i = 0; i < h * d->n; i++) {
+                const f64 unit = power > 0 ? pow((f64)d->deviation[c * d->n + i % d->n], (f64)power) : 1;
+                const f64 r = fabs((f64)d->r[c * h * d->n + i]) / unit;
+                if (!isnan(r)) sum += r, n++;
+            }
+            if (pass == 0) all += sum, cells += n;
+            else size[c] = cells > 0 ? (sum + (f64)h * all / cells) / (n + (f64)h) : (f64)NAN;
+        }
+}
+
+/* Quantiles of a step in sizes of the series: pool[nband]. */
+static void pool_step(const struct residuals *d, i64 k, f32 power, const f64 *size, f32 *v, f32 *spread) {
+    const i64 h = d->t->f->spec.horizon, ncol = d->t->series->ntarget;
+    for (i64 c = 0; c < ncol; c++)
+        for (i64 i = 0; i < d->n; i++) {
+            const f32 unit = power > 0 ? powf(d->deviation[c * d->n + i], power) : 1;
+            v[c * d->n + i] = d->r[(c * h + k) * d->n + i] / (unit * (f32)size[c]);
+        }
+    quantiles_of(&d->t->f->spec, v, sorted(v, ncol * d->n), spread, (i32)k);
+}
+
+static err pooled_quantiles(const struct residuals *d, f32 power, f32 *spread) {
+    const i64 h = d->t->f->spec.horizon, ncol = d->t->series->ntarget, cells = d->t->f->spec.nband * h;
+    f64 *size = NULL;
+    f32 *v = NULL, *pool = NULL;
+    err e = mem_new((void **)&size, ncol, sizeof *size);
+    if (e >= 0) e = mem_new((void **)&v, ncol * d->n, sizeof *v);
+    if (e >= 0) e = mem_new((void **)&pool, cells, sizeof *pool);
+    if (e >= 0) sizes_of(d, power, size);
+    for (i64 k = 0; k < h && e >= 0; k++) pool_step(d, k, power, size, v, pool);
+    for (i64 i = 0; i < ncol * cells && e >= 0; i++) spread[i] = pool[i % cells] * (f32)size[i / cells];
+    mem_free(size);
+    mem_free(v);
+    mem_free(pool);
+    return e;
 }
 
 /* ------------------------------------------------------------------ the power ----------------------------------------------- */
@@ -253,14 +302,15 @@ static err spread_of(struct fit *t, struct residuals *d) {
     f32 *spread;
     NEW(d->scratch, spec->horizon * d->n);
     NEW(spread, facts + BAND_FACTS);
+    f->spread = spread;
     const f32 power = choose_power(d, spread);
-    for (i64 c = ncol - 1; c >= 0; c--) {
+    if (pools(d)) TRY(pooled_quantiles(d, power, spread));
+    for (i64 c = ncol - 1; c >= 0 && !pools(d); c--) {
         take_column(d, c, 0, d->n, power);
         if (!column_quantiles(spec, d->scratch, d->n, spread + c * spec->nband * spec->horizon)) bare++, first = (i32)c;
     }
     spread[facts] = power;
     fill_scores(d, spread, power, spread + facts + 1);
-    f->spread = spread;
     tell_bare(t, bare, first);
     return 0;
 }
@@ -272,7 +322,7 @@ static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fa
     thin(t, &train);
     struct workload work = workload_start("measuring the bands", t->job->use.events, forecast_stop(t));
     struct residuals d = {.t = t, .n = (half ? window_origins(&train) : 0) + window_origins(&valid), .work = &work};
-    if (d.n < SPREAD_WINDOWS) {
+    if (d.n * (t->series->panel ? ncol : 1) < SPREAD_WINDOWS) {
         event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld origins to measure errors from, at least %d are needed",
                    (long long)d.n, SPREAD_WINDOWS);
         t->f->spec.nband = 0;

@@ -43,6 +43,7 @@ static err choose(struct fit *t, struct workload *work) {
         spec.refit = t->f->spec.refit_all;
         return base_ridge(x, &spec, &t->f->base);
     }
+    if (strcmp(name, "mix") == 0 && x->panel) return base_panel(x, &spec, &t->f->mix, &t->f->has_mix, &t->f->base);
     if (strcmp(name, "mix") == 0) {
         spec.train = spec.valid;
         t->f->has_mix = true;
