@@ -94,7 +94,8 @@ struct base_spec {
     struct workload *work; /* progress; may be NULL */
 };
 
-/* The parts of a base and their weights, with a ridge of the same inputs and penalty, fitted on windows inside [0, spec->train). */
+/* The parts of a base and their weights, with a ridge of the same inputs and penalty, fitted on windows inside
+ * [0, spec->train). */
 err base_refit(const struct base *b, const struct series *s, const struct base_spec *spec, struct base **out);
 
 /* A ridge, fitted on windows inside [0, train); the penalty by windows with targets inside [train, valid). */
@@ -141,8 +142,8 @@ struct mix {
 /* Rolling origins in the last 60 % of [0, train). */
 err base_mix(const struct series *s, const struct base_spec *spec, struct mix *table, struct base **out);
 
-/* For a panel: that mix, fitted on [0, valid), or a ridge on [0, train), whichever has the smaller error on windows in [train, valid).
- * *mixed: the mix. */
+/* For a panel: that mix, fitted on [0, valid), or a ridge on [0, train), whichever has the smaller error on windows in
+ * [train, valid).  *mixed: the mix. */
 err base_panel(const struct series *s, const struct base_spec *spec, struct mix *table, bool *mixed, struct base **out);
 
 /* --- private to this folder --- */

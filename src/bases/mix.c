@@ -196,8 +196,8 @@ static err fit_mix(struct search *q, struct chain *c) {
     return 0;
 }
 
-/* The first of the rolling origins, of which `end` is the last.  The many series of a panel give a ridge enough windows as soon as
- * one fits into the rows before an origin; earlier origins would not show what it can do. */
+/* The first of the rolling origins, of which `end` is the last.  The many series of a panel give a ridge enough windows as soon
+ * as one fits into the rows before an origin; earlier origins would not show what it can do. */
 static i64 first_origin(const struct series *s, const struct base_spec *p, i64 end) {
     const i64 usual = p->train * 4 / 10;
     return s->panel ? lmax(usual, lmin((i64)p->L + p->H + p->H / 2, end - p->H)) : usual;

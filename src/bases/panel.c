@@ -9,7 +9,7 @@
 
 enum { PANEL_WINDOWS = 4000 };
 
-/* Mean absolute error on validation windows: evenly chosen origins, all columns of each, or evenly chosen ones where there are many. */
+/* Mean absolute error on validation windows: evenly chosen origins, all columns of each, or evenly chosen ones of many. */
 static f64 error_on_validation(const struct series *s, const struct base_spec *p, const struct base *b, f32 *out) {
     const i64 n = p->valid - p->H - p->train + 1, origins = lmin(n, lmax(1, PANEL_WINDOWS / p->ncol));
     const i32 step = imax(1, p->ncol / PANEL_WINDOWS);

@@ -58,8 +58,8 @@ struct series_options series_options_of(const struct options *o) {
                                    .until = o->until};
 }
 
-/* The rows of column c in which a cell may be missing: after the last target only columns known ahead have values; the series of a
- * panel have rows of their own. */
+/* The rows of column c in which a cell may be missing: after the last target only columns known ahead have values; the series of
+ * a panel have rows of their own. */
 static void rows_of_column(const struct series *s, i32 c, i64 *from, i64 *to) {
     const bool ahead = c >= series_first_ahead(s);
     *from = s->panel ? s->from[c % s->ntarget] : 0;
@@ -101,7 +101,8 @@ static i32 panel_text(const struct series *s, char *out, size_t size) {
     }
     if (more > 0) snprintf(covariates, sizeof covariates, ", %d covariate%s", more, more > 1 ? "s" : "");
     if (least == most) return snprintf(out, size, "%d series of %lld rows%s", s->ntarget, (long long)most, covariates);
-    return snprintf(out, size, "%d series of %lld to %lld rows%s", s->ntarget, (long long)lmax(0, least), (long long)most, covariates);
+    return snprintf(out, size, "%d series of %lld to %lld rows%s", s->ntarget, (long long)lmax(0, least), (long long)most,
+                    covariates);
 }
 
 static void summarise(struct series_set *set) {

@@ -1,4 +1,4 @@
-/* t_panel.c - panels: rows by series and time, the axis that series share, covariates of each series, gaps, duplicates, refusals. */
+/* t_panel.c - panels: rows by series and time, the axis that series share, covariates of each series, gaps, duplicates. */
 #include "t.h"
 
 #include <math.h>
@@ -92,8 +92,8 @@ TEST(panel_names_come_from_several_columns_and_keep_zeros) {
     series_free(s);
 }
 
-static const char hole[] = "id,t,y\nA,2024-01-01,1\nA,2024-01-02,2\nA,2024-01-03,3\nA,2024-01-04,4\nB,2024-01-01,5\nB,2024-01-02,6\n"
-                           "B,2024-01-04,8\n";
+static const char hole[] = "id,t,y\nA,2024-01-01,1\nA,2024-01-02,2\nA,2024-01-03,3\nA,2024-01-04,4\n"
+                           "B,2024-01-01,5\nB,2024-01-02,6\nB,2024-01-04,8\n";
 
 TEST(panel_gaps_inside_a_series_are_refused_or_filled) {
     has(refused(hole, SO(.gaps = ""), 210), "series \"B\" lacks 1");

@@ -312,6 +312,25 @@ class Spark(Ranks):
         self.assertEqual([r["ds"].strftime("%Y-%m-%d %H:%M") for r in made], [h[2] for h in hand])
         self.assertEqual([r["q0.9"] for r in made], [float(h[7]) for h in hand])
 
+    def test_a_panel_has_the_bits_of_one_command(self):
+        lines = text_of(values(300)).split("\n")
+        long = [lines[0] + ",shop"]
+        for line in lines[1:-1]:  # in order of time, then of name: as the program numbers the series
+            ds, y, temp = line.split(",")
+            long += ["%s,%r,%s,%s" % (ds, float(y) * k, temp, shop) for k, shop in enumerate(("east", "west"), 1)]
+        text = "\n".join(long) + "\n"
+        self.by_hand(text, (*FIT, "--id", "shop"))
+        self.stretto("predict", "hand", "hand.csv", "-o", "hand.out")
+        table = self.spark.read.csv(self.write("panel.csv", text), header=True,
+                                    schema="ds timestamp_ntz, y double, temp double, shop string").orderBy("temp", "y")
+        model = self.estimator(id_col="shop").fit(table)
+        self.same_bits(model.files["model"])
+        made = model.transform(table).orderBy("shop", "step").collect()
+        hand = [line.split(",") for line in self.read("hand.out").decode().split("\n")[1:] if line]
+        self.assertEqual([(r["shop"], r["prediction"]) for r in made], [(h[0], float(h[4])) for h in hand])
+        parts = self.estimator(id_col="shop", rolling=True, horizon=24, context=24).fit(table).transform(table)
+        self.assertEqual({r["shop"] for r in parts.select("shop").distinct().collect()}, {"east", "west"})
+
     def test_killed_worker_is_tried_again_and_resumes(self):
         rows = values(600)
         self.by_hand(text_of(rows), LONG)
@@ -347,8 +366,8 @@ class Spark(Ranks):
         table = self.table(text_of(values(60)))
         with self.assertRaisesRegex(ValueError, "label_col=\"load\": the DataFrame has no such column; it has ds, y, temp"):
             self.estimator(label_col="load").fit(table)
-        with self.assertRaisesRegex(ValueError, "id_col=\"id\" holds several series .* a model is that of one series"):
-            self.estimator(id_col="id").fit(table.withColumn("id", F.when(F.col("y") > 0, "a").otherwise("b")))
+        with self.assertRaisesRegex(ValueError, "id_col=\"shop\": the DataFrame has no such column"):
+            self.estimator(id_col="shop").fit(table)
         with self.assertRaisesRegex(ValueError, "need 3 task slots at the same time, the cluster has [12]"):
             from stretto import spark
             spark.SLOTS_S = 0.5

@@ -50,7 +50,7 @@ class Failed(RuntimeError):
 
 
 class Predict:
-    """What mapInArrow calls on an executor: the whole series in one partition, in order of time."""
+    """What mapInArrow calls on an executor: all series in one partition, in order of time."""
 
     def __init__(self, job, quantiles):
         self.job, self.quantiles = job, quantiles
@@ -63,7 +63,8 @@ class Predict:
         try:
             with open(os.path.join(folder, "model"), "wb") as f:
                 f.write(self.job["model"])
-            rows = self.rolling(folder, table) if self.job["rolling"] else self.predict(folder, table)
+            rows = [r for part in self.series(table) for r in self.rolling(folder, part)] if self.job["rolling"] else \
+                self.predict(folder, table)
             yield self.to_batch(rows)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -85,6 +86,14 @@ class Predict:
             raise Failed(done.stderr.strip())
         with open(out, encoding="utf-8", newline="") as f:
             return list(csv.DictReader(f))
+
+    def series(self, table):
+        """The rows of each series of a panel."""
+        if not self.job["id"]:
+            return [table]
+        import pyarrow.compute as compute
+        ids = table.column(self.job["id"])
+        return [table.filter(compute.equal(ids, one)) for one in compute.unique(ids)]
 
     def rolling(self, folder, table):
         """Origins every `horizon` rows; the rows behind an origin keep their covariates and lose their label."""
@@ -114,6 +123,6 @@ class Predict:
         def times(name):
             return pyarrow.array([r[name] if self.job["text"] else whole_clock(r[name]) for r in rows], pyarrow.string())
         steps = pyarrow.array([int(r["step"]) for r in rows], pyarrow.int32())
-        arrays = [times("time"), times("origin"), steps, numbers("mean"), numbers("label")]
-        names = ["time", "origin", "step", "mean", "label"] + self.quantiles
+        arrays = [pyarrow.array([r["id"] for r in rows], pyarrow.string()), times("time"), times("origin"), steps, numbers("mean"), numbers("label")]
+        names = ["id", "time", "origin", "step", "mean", "label"] + self.quantiles
         return pyarrow.RecordBatch.from_arrays(arrays + [numbers(q) for q in self.quantiles], names)

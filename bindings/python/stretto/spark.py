@@ -71,7 +71,7 @@ OPTIONS = (
 
 OTHERS = (
     ("timeCol", TypeConverters.toString, "column of times"),
-    ("idCol", TypeConverters.toString, "column that names the series; it must hold one series"),
+    ("idCol", TypeConverters.toString, "column that names the series of each row: a panel, of which one model is made"),
     ("pastCols", TypeConverters.toListString, "covariates known only in the past"),
     ("knownCols", TypeConverters.toListString, "covariates known in the future too"),
     ("catCols", TypeConverters.toListString, "covariates that are categories"),
@@ -120,6 +120,8 @@ class ForecasterParams(HasFeaturesCol, HasLabelCol, HasPredictionCol):
     def arguments(self, features):
         """The options of `stretto train`."""
         words = ["--target", escape([self.getLabelCol()]), "--time", escape([self.getOrDefault("timeCol")])]
+        if self.getOrDefault("idCol"):
+            words += ["--id", escape([self.getOrDefault("idCol")])]
         for flag, names in (("--past", self.getOrDefault("pastCols") + features), ("--known", self.getOrDefault("knownCols")),
                             ("--cat", self.getOrDefault("catCols"))):
             if names:
@@ -177,22 +179,19 @@ def series_of(df, params):
     for what in ("pastCols", "knownCols", "catCols"):
         for name in params.getOrDefault(what):
             need_column(df, name, what)
-    one_series(df, params.getOrDefault("idCol"))
+    if params.getOrDefault("idCol"):
+        need_column(df, params.getOrDefault("idCol"), "id_col")
     names, features = feature_columns(df, params)
-    listed = [params.getOrDefault("timeCol"), params.getLabelCol()]
+    listed = [params.getOrDefault("timeCol"), params.getLabelCol()] + [params.getOrDefault("idCol")] * bool(params.getOrDefault("idCol"))
     for what in ("pastCols", "knownCols", "catCols"):
         listed += [name for name in params.getOrDefault(what) if name not in listed]
     return df.select(*[quoted(name) for name in listed], *features), names
 
 
-def one_series(df, name):
-    if not name:
-        return
-    need_column(df, name, "id_col")
-    some = df.select(quoted(name)).distinct().limit(2).collect()
-    if len(some) > 1:
-        raise ValueError("id_col=\"%s\" holds several series (\"%s\", \"%s\", ..): a model is that of one series; filter the "
-                         "DataFrame, and fit one model for each" % (name, some[0][0], some[1][0]))
+def order_of(params):
+    """The order of rows: by time, and the series of a time by their names."""
+    names = [params.getOrDefault("timeCol")] + [params.getOrDefault("idCol")] * bool(params.getOrDefault("idCol"))
+    return [quoted(name) for name in names]
 
 
 # ---------------------------------------------------------------------------------------------- the stage -------------------
@@ -223,7 +222,7 @@ def failure_of(error):
 
 
 class StrettoForecaster(Estimator, ForecasterParams, DefaultParamsWritable, DefaultParamsReadable):
-    """Trains a forecaster of one series on the tasks of a barrier stage."""
+    """Trains a forecaster of a series, or of a panel of series, on the tasks of a barrier stage."""
 
     def __init__(self, **given):
         super().__init__()
@@ -244,7 +243,7 @@ class StrettoForecaster(Estimator, ForecasterParams, DefaultParamsWritable, Defa
         table, features = series_of(dataset, self)
         need_slots(spark, self.tasks())
         time = quoted(self.getOrDefault("timeCol"))
-        ordered = table.repartitionByRange(self.tasks(), time).sortWithinPartitions(time)
+        ordered = table.repartitionByRange(self.tasks(), time).sortWithinPartitions(*order_of(self))
         try:
             stage = ordered.mapInArrow(ranks.Stage(self.job(features)), ROW, barrier=True)
             rows = stage.repartition(1).collect()  # a barrier stage in front of a shuffle can be repeated, one of results cannot
@@ -292,16 +291,18 @@ class StrettoForecasterModel(Model, ForecasterParams, MLWritable, MLReadable):
         table, _ = series_of(dataset, self)
         time, label = self.getOrDefault("timeCol"), self.getLabelCol()
         job = {"program": self.getOrDefault("program"), "model": self.files["model"], "threads": self.getOrDefault("threads"),
-               "time": time, "label": label, "horizon": self.getOrDefault("horizon"), "rolling": self.getOrDefault("rolling"),
+               "time": time, "label": label, "id": self.getOrDefault("idCol"), "horizon": self.getOrDefault("horizon"), "rolling": self.getOrDefault("rolling"),
                "text": isinstance(dataset.schema[time].dataType, StringType),
                "gaps": self.getOrDefault("gaps") if self.isDefined("gaps") else ""}
         quantiles = forecasts.quantile_names(self.files["model"])
-        fields = ["time string", "origin string", "step int", "mean double", "label double"]
+        fields = ["id string", "time string", "origin string", "step int", "mean double", "label double"]
         fields += ["`%s` double" % q for q in quantiles]
-        ordered = table.repartition(1).sortWithinPartitions(quoted(time))
+        ordered = table.repartition(1).sortWithinPartitions(*order_of(self))
         made = ordered.mapInArrow(forecasts.Predict(job, quantiles), ", ".join(fields))
         kind = dataset.schema[time].dataType
-        return made.select(as_time(F.col("time"), kind).alias(time), as_time(F.col("origin"), kind).alias("origin"), "step",
+        name = self.getOrDefault("idCol")
+        series = [F.col("id").cast(dataset.schema[name].dataType).alias(name)] if name else []
+        return made.select(*series, as_time(F.col("time"), kind).alias(time), as_time(F.col("origin"), kind).alias("origin"), "step",
                            F.col("mean").alias(self.getPredictionCol()), F.col("label").alias(label),
                            *[F.col("`%s`" % q) for q in quantiles])
 
