@@ -205,8 +205,8 @@ STRETTO_API stretto_config *stretto_model_config(stretto_model *self); /* option
 /* Read a data file with the model's own columns and settings.  E903: the file does not fit the model. */
 STRETTO_API stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out);
 /* Forecast beyond the last record: mean [horizon][targets of the data]; quantiles [horizon][targets][quantiles], or NULL.  Both
- * arrays belong to the caller.  Data opened or wrapped without this model are scaled for it by the first call and can then be used
- * only with it. E301, E302: too little history, or future values of known columns missing.  E903: the data do not fit. */
+ * arrays belong to the caller.  Data opened or wrapped without this model are scaled for it by the first call and can then be
+ * used only with it. E301, E302: too little history, or future values of known columns missing.  E903: the data do not fit. */
 STRETTO_API stretto_err stretto_predict(stretto_model *self, stretto_data *data, double *mean, double *quantiles);
 /* The same as CSV, long (id,origin,time,step,mean,q..) or wide; path "-" returns the text through out, which may be NULL
  * otherwise. */
