@@ -28,17 +28,27 @@ static void same(const struct table *a, const struct table *b) {
     }
 }
 
+static void try_build(const struct table *t, const struct series_options *so) {
+    struct series *s = NULL;
+    struct findings f;
+    mem_set_limit(256 << 20);
+    if (series_build(t, so, &s) >= 0 && series_scale(s, s->nrow) < 0 && err_last()->code != 212) abort();
+    series_free(s);
+    (void)check_table(t, so, &f, NULL);
+}
+
+/* One series; a panel named by the first column, or by the first two. */
 static void try_series(const struct table *t, u8 flags) {
     static const char *const gaps[] = {"error", "mask", "interpolate", "zero"}, *const dups[] = {"error", "mean", "first",
                                                                                                  "last"};
     struct series_options so = {.target = flags & 1 ? "all" : "", .gaps = gaps[flags >> 1 & 3], .dups = dups[flags >> 3 & 3],
                                 .freq = flags & 32 ? "1h" : "auto", .time_format = flags & 64 ? "row" : NULL};
-    struct series *s = NULL;
-    struct findings f;
-    mem_set_limit(256 << 20);
-    if (series_build(t, &so, &s) >= 0 && series_scale(s, s->nrow) < 0 && err_last()->code != 212) abort();
-    series_free(s);
-    (void)check_table(t, &so, &f, NULL);
+    try_build(t, &so);
+    so.id = flags & 1 ? "1" : "1,2";
+    so.target = "last";
+    so.fixed = flags & 64 ? "2" : "";
+    so.least_rows = (i32)(flags & 3) - 1;
+    try_build(t, &so);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
