@@ -115,6 +115,21 @@ static err ask_at(struct yarn *y, i32 at, const char *method, const char *path, 
     return e;
 }
 
+bool yarn_fetch(struct yarn *y, const char *url, struct str *out) {
+    const struct err_record before = *err_last();
+    struct http_reply r = {0};
+    struct str whole = {0};
+    str_addf(&whole, "%s?user.name=", url);
+    http_escape(&whole, *http_hadoop_user() ? http_hadoop_user() : "root", "");
+    const bool good =
+        str_ok(&whole) >= 0 && http_ask(y->http, &(struct http_request){.url = str_text(&whole)}, &r) >= 0 && r.status == 200;
+    if (good) str_addn(out, str_text(&r.body), r.body.len);
+    http_reply_free(&r);
+    str_free(&whole);
+    err_put(&before);
+    return good && str_ok(out) >= 0;
+}
+
 /* Is this ResourceManager the active one?  A stand-by one forwards what it is asked to the active one, where it knows it. */
 static bool is_active(struct yarn *y, i32 at) {
     struct http_reply r = {0};
