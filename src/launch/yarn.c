@@ -120,6 +120,19 @@ static const char *choose_load(const struct launch_job *j, const struct yarn_nod
     return load;
 }
 
+/* A job that its queue can never hold would wait for ever. */
+static err check_queue(const struct launch_job *j, const struct js *answer, const struct yarn_nodes *n) {
+    const f64 most = yarn_queue_most(answer, j->queue), room = most / 100 * (f64)n->memory,
+              need = (f64)(j->nodes * yarn_memory(j));
+    if (j->queue && !yarn_has_queue(answer, j->queue))
+        return FAIL_AT(E805, "--queue", "leave out --queue, or a queue of the cluster (yarn queue -list)",
+                       "the cluster has no queue \"%.80s\"", j->queue);
+    if (n->memory == 0 || need <= room) return 0;
+    return FAIL_AT(E805, "--queue", "another --queue   or   fewer --nodes or --ranks-per-node   or   less --mem",
+                   "the job needs %.0f MiB, and the queue \"%.80s\" may have %.0f MiB, %.4g %% of the cluster", need / MIB,
+                   j->queue ? j->queue : "default", floor(room / MIB), most);
+}
+
 static err look_at_cluster(struct yarn *y, struct launch_job *j) {
     struct js *answer = NULL;
     struct yarn_nodes nodes;
@@ -132,13 +145,10 @@ static err look_at_cluster(struct yarn *y, struct launch_job *j) {
         j->occupancy = choose_load(j, &nodes);
     }
     if (strcmp(j->occupancy, "auto") == 0) j->occupancy = "off";
-    if (!j->queue) return 0;
     TRY(yarn_ask(y, "GET", "/ws/v1/cluster/scheduler", NULL, 0, &answer, &status));
-    const bool known = status != OK_STATUS || yarn_has_queue(answer, j->queue);
+    const err e = status == OK_STATUS ? check_queue(j, answer, &nodes) : 0;
     js_free(answer);
-    return known ? 0
-                 : FAIL_AT(E805, "--queue", "leave out --queue, or a queue of the cluster (yarn queue -list)",
-                           "the cluster has no queue \"%.80s\"", j->queue);
+    return e;
 }
 
 /* ------------------------------------------------------------------ submission ---------------------------------------------- */

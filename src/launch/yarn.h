@@ -62,10 +62,12 @@ void yarn_state_read(const struct js *answer, struct yarn_state *out);
 /* What the nodes have, and how many of them report each level of GPU load. */
 struct yarn_nodes {
     i32 running, busy, light, idle; /* by the attribute nm.yarn.io/gpuload */
-    i64 most_memory;                /* bytes of the largest node */
+    i64 most_memory, memory;        /* bytes of the largest node, of all */
     i32 most_cores;
 };
 void yarn_nodes_read(const struct js *answer, struct yarn_nodes *out);
+/* The part of the cluster that a queue may take at most, in percent; queue NULL = "default".  100 = no limit is known. */
+f64 yarn_queue_most(const struct js *answer, const char *queue);
 bool yarn_has_queue(const struct js *answer, const char *queue); /* of /ws/v1/cluster/scheduler */
 
 bool yarn_is_here(void); /* this process runs in a container of YARN */

@@ -245,24 +245,36 @@ void yarn_nodes_read(const struct js *answer, struct yarn_nodes *out) {
         out->idle += strcmp(load, "idle") == 0;
         out->light += strcmp(load, "light") == 0;
         out->busy += strcmp(load, "busy") == 0;
+        out->memory += memory;
         out->most_memory = memory > out->most_memory ? memory : out->most_memory;
         out->most_cores = imax(out->most_cores, (i32)cores);
     }
 }
 
-/* Queues are nested; a queue is named by its last part, or by its path from root on. */
-static bool queue_among(const struct js *info, const char *queue) {
-    const struct js *all = js_get(js_get(info, "queues"), "queue");
-    if (strcmp(js_str(js_get(info, "queueName"), ""), queue) == 0 || strcmp(js_str(js_get(info, "queuePath"), ""), queue) == 0)
-        return true;
-    for (i64 i = 0; i < js_len(all); i++)
-        if (queue_among(js_at(all, i), queue)) return true;
-    return false;
+/* A queue is named by its last part, or by its path from root on. */
+static bool is_queue(const struct js *info, const char *queue) {
+    return strcmp(js_str(js_get(info, "queueName"), ""), queue) == 0 || strcmp(js_str(js_get(info, "queuePath"), ""), queue) == 0;
+}
+
+/* Queues are nested. */
+static const struct js *find_queue(const struct js *info, const char *queue) {
+    const struct js *all = js_get(js_get(info, "queues"), "queue"), *found = NULL;
+    if (is_queue(info, queue)) return info;
+    for (i64 i = 0; !found && i < js_len(all); i++) found = find_queue(js_at(all, i), queue);
+    return found;
+}
+
+f64 yarn_queue_most(const struct js *answer, const char *queue) {
+    const struct js *info = js_get(js_get(answer, "scheduler"), "schedulerInfo");
+    const struct js *found = info ? find_queue(info, queue ? queue : "default") : NULL;
+    const f64 most = js_f64(js_get(found, "absoluteMaxCapacity"), 100);
+    return most > 0 && most < 100 ? most : 100;
 }
 
 bool yarn_has_queue(const struct js *answer, const char *queue) {
     const struct js *info = js_get(js_get(answer, "scheduler"), "schedulerInfo");
-    return !info || js_len(js_get(js_get(info, "queues"), "queue")) == 0 || queue_among(info, queue); /* unknown: YARN decides */
+    return !info || js_len(js_get(js_get(info, "queues"), "queue")) == 0 ||
+           find_queue(info, queue) != NULL; /* unknown: YARN decides */
 }
 
 /* ------------------------------------------------------------------ in a container ------------------------------------------ */

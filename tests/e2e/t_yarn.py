@@ -173,6 +173,8 @@ class Jobs(Yarn):
     def test_what_the_cluster_lacks(self):
         for options, said in ((["--nodes", "4"], "4 nodes are asked for, and the cluster has 3"),
                               (["--queue", "ml"], "the cluster has no queue \"ml\""),
+                              (["--queue", "small", "--nodes", "2", "--mem", "1G"],
+                               "the job needs 2048 MiB, and the queue \"small\" may have 1228 MiB, 10 % of the cluster"),
                               (["--mem", "64G"], "a container needs 65536 MiB, and the largest node has 4096 MiB"),
                               (["--ranks-per-node", "9"], "a container needs 9 vcores, and the largest node has 4"),
                               (["--mpi", "openmpi"], "--on yarn starts ranks by mpich, not by openmpi"),

@@ -106,7 +106,8 @@ class Yarn:
     def configure(self, name, more):
         at, root = self.path("conf." + name), "yarn.scheduler.capacity."
         os.makedirs(at, exist_ok=True)
-        queues = {root + "root.queues": "default", root + "root.default.capacity": 100, root + "maximum-am-resource-percent": 0.9,
+        queues = {root + "root.queues": "default,small", root + "root.default.capacity": 90, root + "root.default.maximum-capacity": 100,
+                  root + "root.small.capacity": 10, root + "root.small.maximum-capacity": 10, root + "maximum-am-resource-percent": 0.9,
                   root + "resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
                   root + "node-locality-delay": -1, root + "per-node-heartbeat.multiple-assignments-enabled": "false"}
         for file, text in (("core-site.xml", xml(self.core())), ("yarn-site.xml", xml(dict(self.manager(), **more))),
