@@ -44,12 +44,11 @@ class Join(Case):
         self.assertIn("model m.model", text)
         self.same_model("whole.model", "m.model", "two members of two ranks")
 
-    def member_apart(self, number, command, model, program=None):
+    def member_apart(self, number, command, session="s"):
         """A member in a folder of its own, which the others do not see."""
         folder = os.path.join(self.dir, "of-%d-%f" % (number, time.monotonic()))
         os.mkdir(folder)
-        child = subprocess.Popen([program or e2e.PROGRAM, "join", "--submitted", "1", "--session", "s", "--member", str(number), "--nodes", "2", "--", *command,
-                                  "-o", model], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment())
+        child = subprocess.Popen([e2e.PROGRAM, "join", "--submitted", "1", "--session", session, "--member", str(number), "--nodes", "2", "--", *command], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment())
         self.addCleanup(lambda: child.poll() is None and (child.kill(), child.communicate()))
         return child
 
@@ -61,14 +60,15 @@ class Join(Case):
             self.addCleanup(hdfs.close)
             hdfs.put("/d/air.csv", self.read(AIR))
             command = [w if w != AIR else hdfs.url + "/d/air.csv" for w in LONG]
-            members = [self.member_apart(k, command, hdfs.url + "/d/m.model") for k in (0, 1)]
+            command += ["-o", hdfs.url + "/d/m.model"]
+            members = [self.member_apart(k, command) for k in (0, 1)]
             end = time.monotonic() + 60 * SLOW
             while not [p for p in hdfs.files if p.endswith(".ckpt")]:
                 self.assertLess(time.monotonic(), end, "no checkpoint")
                 time.sleep(0.02)
             members[lost].kill()
             members[lost].communicate()
-            members[lost] = self.member_apart(lost, command, hdfs.url + "/d/m.model")
+            members[lost] = self.member_apart(lost, command)
             status, text = self.ended(members[0], 120)
             self.assertEqual(status, 0, text)
             self.assertEqual(self.ended(members[1])[0], 0)
@@ -77,6 +77,30 @@ class Join(Case):
             self.same_model("whole.model", "m.model", "member %d lost with its folder" % lost)
             self.assertEqual([p for p in hdfs.files if ".ckpt" in p], [])
             self.assertIn("/d/m.model.run/report.html", hdfs.files)
+
+    def test_stopped_and_resumed_without_a_shared_folder(self):
+        self.stretto(*LONG, "-o", "whole.model", timeout=120)
+        hdfs = Standin()
+        self.addCleanup(hdfs.close)
+        hdfs.put("/d/air.csv", self.read(AIR))
+        url, command = hdfs.url + "/d/m.model", [w if w != AIR else hdfs.url + "/d/air.csv" for w in LONG]
+        members = [self.member_apart(k, [*command, "-o", url]) for k in (0, 1)]
+        end = time.monotonic() + 60 * SLOW
+        while not [p for p in hdfs.files if p.endswith(".ckpt")]:
+            self.assertLess(time.monotonic(), end, "no checkpoint")
+            time.sleep(0.02)
+        members[0].send_signal(signal.SIGTERM)
+        status, text = self.ended(members[0])
+        self.assertEqual(status, 75, text)
+        self.assertEqual(self.ended(members[1])[0], 0)
+        self.assertNotIn("/d/m.model", hdfs.files)
+        again = [self.member_apart(k, ["resume", url + ".run", "--threads", "1"], session="t") for k in (0, 1)]
+        status, text = self.ended(again[0], 120)
+        self.assertEqual(status, 0, text)
+        self.assertIn("resumed", text)
+        with open(self.path("m.model"), "wb") as f:
+            f.write(hdfs.files["/d/m.model"].data)
+        self.same_model("whole.model", "m.model", "resumed from HDFS")
 
     def test_programs_that_differ(self):
         """One sentence with the remedy, and no rank is started."""
