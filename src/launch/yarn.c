@@ -25,7 +25,7 @@
 
 enum { CREATED = 202, OK_STATUS = 200, ABSENT = 404, START_LOOKS = 4 };
 #define MIB (1 << 20)
-#define ENDING_S 30.0    /* from the end of a job to that of its application */
+#define ENDING_S 5.0     /* YARN may refuse to delete or kill for a moment */
 #define FAILOVER_S 120.0 /* time that a ResourceManager has to come back */
 
 /* ------------------------------------------------------------------ the request --------------------------------------------- */
@@ -185,10 +185,19 @@ static err begin_apart(const struct launch_job *j, const char *session, i64 *sin
     return 0;
 }
 
+/* YARN looks for the archive in its own file system. */
+static err check_stage(struct yarn *y, const struct launch_job *j) {
+    char system[256];
+    if (!*j->stage || !yarn_file_system(y, system) || strncmp(system, "file:", 5) != 0) return 0;
+    return FAIL_AT(E805, "--stage", "leave out --stage, and submit from a folder that all nodes share",
+                   "the cluster works on %.200s, and YARN looks for the program there, not in HDFS", system);
+}
+
 static err submit_to(struct yarn *y, struct launch_job *j, struct launch_ticket *out) {
     char session[YARN_NAME], url[STAGE_PATH];
     name_session(j, session);
     TRY(look_at_cluster(y, j));
+    TRY(check_stage(y, j));
     TRY(stage_program(j, url, true));
     if (j->apart)
         TRY(begin_apart(j, session, &out->since));
@@ -280,7 +289,17 @@ static err look(struct watch *w) {
     return FAIL_AT(E805, NULL, "its log says how it ended", "YARN does not know %s any more", w->ticket->id);
 }
 
-/* The name stays taken until the service is deleted; a busy application master answers 503 for a while. */
+/* An application whose containers cannot start: a service that has never been stable cannot be stopped, YARN answers 503. */
+static void kill_application(struct watch *w) {
+    char path[LAUNCH_ID + 40];
+    struct js *answer = NULL;
+    i32 status;
+    snprintf(path, sizeof path, "/ws/v1/cluster/apps/%s/state", w->ticket->id);
+    if (yarn_ask(w->y, "PUT", path, "{\"state\": \"KILLED\"}", ENDING_S, &answer, &status) < 0) err_clear();
+    js_free(answer);
+}
+
+/* The name stays taken until the service is deleted; YARN may answer 503 for a moment. */
 static void delete_service(struct watch *w) {
     char path[YARN_NAME + 32];
     struct js *answer = NULL;
@@ -306,6 +325,7 @@ static err watch_one(struct watch *w, i32 *code) {
         clock_sleep(1);
     }
     const struct err_record why = *err_last();
+    if (e < 0) kill_application(w);
     delete_service(w);
     if (e < 0) err_put(&why);
     return e;

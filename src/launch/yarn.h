@@ -28,6 +28,8 @@ err yarn_ask(struct yarn *y, const char *method, const char *path, const char *b
 err yarn_refused(const char *what, const struct js *answer, i32 status);
 /* The text at a URL of the cluster, such as a node's; false = there is none. */
 bool yarn_fetch(struct yarn *y, const char *url, struct str *out);
+/* The file system that the cluster works on (fs.defaultFS), as the ResourceManager tells it; false and "": it does not. */
+bool yarn_file_system(struct yarn *y, char out[256]);
 /* The addresses in a yarn-site.xml, or nothing. */
 void yarn_site(const char *text, struct str *out);
 

@@ -130,6 +130,16 @@ bool yarn_fetch(struct yarn *y, const char *url, struct str *out) {
     return good && str_ok(out) >= 0;
 }
 
+bool yarn_file_system(struct yarn *y, char out[256]) {
+    char url[ADDRESS + 8];
+    struct str text = {0};
+    snprintf(url, sizeof url, "%s/conf", y->address[y->at]);
+    const bool known = yarn_fetch(y, url, &text) && property(str_text(&text), "fs.defaultFS", out, 256);
+    if (!known) out[0] = 0;
+    str_free(&text);
+    return known;
+}
+
 /* Is this ResourceManager the active one?  A stand-by one forwards what it is asked to the active one, where it knows it. */
 static bool is_active(struct yarn *y, i32 at) {
     struct http_reply r = {0};
