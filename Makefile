@@ -27,6 +27,7 @@
 #   make oclgrind                      all tests of kernels on an emulator that checks every access: minutes
 #   make soak-devices N=100            failures of devices in the middle of a training: section failures of bench/results/devices.md
 #   make bench-yarn                    how long a job on YARN takes to begin: bench/results/yarn.md
+#   make bench-yarn-kills N=20         kill -9 of each part of a job on YARN: bench/results/yarn.md
 #   make bench-learners                forest, kmeans, crf, tagger, hmm, graphs beside other programs: bench/results/learners-*.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
@@ -177,6 +178,9 @@ bench-devices: release
 bench-yarn: release
 	bench/yarn/run.py build/release/cli/stretto $(BENCH)
 
+bench-yarn-kills: release
+	python3 bench/yarn/kills.py build/release/cli/stretto $(or $(N),20)
+
 # Learners beside their peers on shared data, in an ignored folder (bench/peers.sh learners): bench/results/learners-*.md.  CoNLL-2000 and
 # tables are those of ../shared/data.  Wapiti: build it from source and call bench/learners/crf.py with --wapiti.
 SHARED ?= ../shared
@@ -213,4 +217,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-learners twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install docs clean

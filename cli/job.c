@@ -45,6 +45,15 @@ static stretto_err name_files(struct inner *in) {
     return 0;
 }
 
+/* Where the hosts share no folder, they meet beside the model in HDFS. */
+static stretto_err name_stage(const struct options *o, struct inner *in) {
+    const bool staged = o->stage && *o->stage;
+    if (staged) TRY(stage_folder(o->stage, in->stage));
+    if ((staged || o->submitted > 0) && file_is_remote(in->model))
+        str_print(in->meeting, sizeof in->meeting, "%s.run", in->model);
+    return 0;
+}
+
 static stretto_err add_option(struct inner *in, enum opt_id id) {
     const char *name = opt_info(id)->name, *value = in->c.o.meta[id].text;
     const size_t size = strlen(name) + strlen(value) + 4;
@@ -59,7 +68,7 @@ static stretto_err add_option(struct inner *in, enum opt_id id) {
 /* config.json of the run has the options of train; the command adds those that resume takes. */
 static stretto_err make_again(struct inner *in) {
     in->again[in->nagain++] = "resume";
-    in->again[in->nagain++] = in->run;
+    in->again[in->nagain++] = *in->meeting ? in->meeting : in->run;
     for (i32 i = 0; i < OPT_COUNT; i++)
         if (in->c.o.meta[i].rank == OPT_RANK_FLAG && opt_info((enum opt_id)i)->verbs >> VERB_resume & 1)
             TRY(add_option(in, (enum opt_id)i));
@@ -114,6 +123,7 @@ stretto_err job_fill(struct cli *c, const struct launcher *l, struct inner *in, 
     const struct options *o = &c->o, *inner = &in->c.o;
     if (n <= 0) return FAIL(E701, "the path of this program cannot be found");
     TRY(name_files(in));
+    TRY(name_stage(o, in));
     TRY(make_again(in));
     TRY(find_heal(in));
     find_environment(in);
@@ -132,6 +142,12 @@ stretto_err job_fill(struct cli *c, const struct launcher *l, struct inner *in, 
                                .memory = o->mem,
                                .queue = o->queue && *o->queue ? o->queue : NULL,
                                .yarn = o->manager ? o->manager : "",
+                               .stage = in->stage,
+                               .archive = "",
+                               .plugin_path = plugin_for(l) && api_mpi_plugin(plugin_for(l), in->plugin) ? in->plugin : NULL,
+                               .meeting = *in->meeting ? in->meeting : in->run,
+                               .apart = *in->meeting != 0,
+                               .since = o->submitted,
                                .occupancy = o->occupancy,
                                .patience = o->gather_time,
                                .max_restarts = (i32)o->max_restarts,
@@ -148,6 +164,7 @@ stretto_err job_fill(struct cli *c, const struct launcher *l, struct inner *in, 
 
 void job_free(struct inner *in) {
     for (i32 i = 0; i < in->ntext; i++) mem_free(in->text[i]);
+    for (i32 i = 0; i < in->nstaged; i++) mem_free(in->staged[i]);
     stretto_config_free(in->c.config);
     opt_free(&in->c.o);
     mem_free((void *)in->argv);

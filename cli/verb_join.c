@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checkpoints.h"
 #include "base/mem.h"
 #include "job.h"
 #include "launch/join.h"
@@ -26,11 +27,13 @@ static void make_front(struct front *f, const struct options *o, const struct la
     snprintf(f->nodes, sizeof f->nodes, "--nodes=%d", job->nodes);
     snprintf(f->ranks, sizeof f->ranks, "--ranks-per-node=%d", job->ranks_per_node);
     snprintf(f->patience, sizeof f->patience, "--gather-time=%.0fs", o->gather_time);
-    snprintf(f->run, sizeof f->run, "--run-dir=%s", job->run_dir);
+    snprintf(f->run, sizeof f->run, "--run-dir=%s", job->meeting);
     const char *const words[] = {job->program, "join", "--member=-1", f->session, f->nodes, f->ranks, f->patience, f->run, "--"};
     f->n = (i32)COUNT(words);
     memcpy(f->word, words, sizeof words);
 }
+
+static void keep_output(const struct launch_job *job, const struct join *j) { yarn_keep_output(job, j->session, j->member); }
 
 static struct join join_of(const struct options *o) {
     return (struct join){.session = o->session,
@@ -39,7 +42,15 @@ static struct join join_of(const struct options *o) {
                          .ranks_per_member = (i32)o->ranks_per_node,
                          .patience = o->gather_time,
                          .again = yarn_is_here(),
+                         .closing = keep_output,
                          .out = STDOUT_FILENO};
+}
+
+/* For the supervisor and the ranks of this member. */
+static void name_checkpoints(const struct launch_job *job) {
+    char folder[CLI_PATH + NUMBER];
+    snprintf(folder, sizeof folder, "%s/checkpoints", job->meeting);
+    setenv(CHECKPOINTS_VARIABLE, folder, 1);
 }
 
 static stretto_err member(struct cli *c, const struct join *j) {
@@ -50,6 +61,7 @@ static stretto_err member(struct cli *c, const struct join *j) {
     NEW(in, 1);
     stretto_err e = job_parse(&c->args, l, in);
     if (e >= 0) e = job_fill(c, l, in, &job);
+    if (e >= 0 && job.apart) name_checkpoints(&job);
     if (e >= 0) e = yarn_enter(&job, j->session, j->member);
     if (e >= 0) {
         make_front(&front, &c->o, &job);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "job.h"
+#include "launch/supervise.h"
 
 /* ------------------------------------------------------------------ checks of a remote job ---------------------------------- */
 
@@ -38,12 +39,14 @@ static stretto_err check_plan(struct cli *c, stretto_data *data, struct launch_j
 }
 
 /* Train starts from scratch, but a restarted job resumes a checkpoint: the user has to choose one. */
-static stretto_err check_run(const char *run) {
+static stretto_err check_run(const struct inner *in) {
     char pattern[CLI_PATH + 32], fix[CLI_PATH + 80];
+    const char *run = *in->meeting ? in->meeting : in->run;
     glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/checkpoints/*.ckpt", run);
-    const bool has = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
-    if (has) globfree(&found);
+    snprintf(pattern, sizeof pattern, "%s/checkpoints%s", run, *in->meeting ? "" : "/*.ckpt");
+    const bool here = !*in->meeting && glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
+    const bool has = *in->meeting ? run_checkpoint_apart(pattern, 0) >= 0 : here;
+    if (here) globfree(&found);
     snprintf(fix, sizeof fix, "submit .. -- resume %s   (continues), or another -o MODEL", run);
     return has ? FAIL_AT(E106, "submit", fix, "train begins anew, but %s has a checkpoint of a run that was stopped", run) : 0;
 }
@@ -67,7 +70,7 @@ static stretto_err check_remote(struct inner *in, struct launch_job *j) {
                        (long long)c->o.ranks, j->nodes, j->ranks_per_node);
     if (c->args.verb == VERB_resume) return check_resume(c->args.arg[0]);
     stretto_data *data = NULL;
-    TRY(check_run(in->run));
+    TRY(check_run(in));
     if (file_open(c->args.arg[0], &file) >= 0) {
         j->data_bytes = file.size > 0 ? file.size : 0;
         file_close(&file);
@@ -113,6 +116,7 @@ stretto_err cmd_submit(struct cli *c) {
     stretto_err e = job_parse(&c->args, l, in);
     if (e >= 0) e = job_fill(c, l, in, &job);
     if (e >= 0 && l->remote) e = check_remote(in, &job);
+    if (e >= 0) e = job_stage(in, &job, !c->o.dry_run);
     if (e >= 0) e = c->o.dry_run ? dry_run(l, &job) : hand_over(c, l, &job);
     job_free(in);
     return e;

@@ -14,6 +14,13 @@ bool api_has_mpi(const char *flavour) {
     return comm_plugin(flavour, path);
 }
 
+bool api_mpi_plugin(const char *flavour, char path[API_PLUGIN]) {
+    char found[COMM_PATH];
+    const bool there = comm_plugin(flavour, found);
+    snprintf(path, API_PLUGIN, "%s", found);
+    return there;
+}
+
 static void look_for_plugins(struct facts *f) {
     char path[COMM_PATH], why[COMM_PATH];
     for (i32 i = 0; i < DOCTOR_MPIS; i++) {

@@ -7,5 +7,7 @@
 const struct opt_list *api_lists(void);
 
 bool api_has_mpi(const char *flavour); /* true if a plug-in for this MPI library was built: "openmpi", "mpich" */
+enum { API_PLUGIN = 512 };
+bool api_mpi_plugin(const char *flavour, char path[API_PLUGIN]); /* where it is; false and "": there is none */
 
 #endif

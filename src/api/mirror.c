@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/checkpoints.h"
 #include "base/file.h"
 #include "base/hdfs.h"
 #include "ckpt/checkpoint.h"
@@ -180,9 +181,10 @@ static err copy_newest(struct mirror *m) {
 }
 
 static err copy(struct mirror *m, bool ended) {
-    if (m->fresh) TRY(remove_checkpoints(m));
+    if (m->fresh && !checkpoints_apart()) TRY(remove_checkpoints(m));
     m->fresh = false;
     TRY(send_files(m, ended));
+    if (checkpoints_apart()) return 0; /* ranks write them there */
     return ended ? remove_checkpoints(m) : copy_newest(m);
 }
 

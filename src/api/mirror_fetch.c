@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "api/mirror.h"
+#include "base/checkpoints.h"
 #include "base/file.h"
 #include "base/hdfs.h"
 #include "base/json.h"
@@ -142,7 +143,7 @@ static err fetch(const char *run, const char *local) {
     TRY(path_in(local, "checkpoints", to));
     TRY(hdfs_list(from, note_newest, &there));
     if (ckpt_find(to, 0, path, &here) < 0) err_clear();
-    if (ours && here >= there.number && here >= 0) return 0;
+    if (ours && (checkpoints_apart() || (here >= there.number && here >= 0))) return 0;
     for (size_t i = 0; i < COUNT(name); i++) {
         TRY(path_in(run, name[i], from));
         TRY(path_in(local, name[i], to));
@@ -150,6 +151,7 @@ static err fetch(const char *run, const char *local) {
             return FAIL_AT(E705, run, "the folder beside the model (MODEL.run)", "there is no run in this folder of HDFS");
         if (file_exists(from)) TRY(fetch_file(from, to));
     }
+    if (checkpoints_apart()) return 0; /* read where they are */
     TRY(path_in(run, "checkpoints", from));
     TRY(path_in(local, "checkpoints", to));
     return fetch_newest(from, to, here);

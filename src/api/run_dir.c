@@ -18,6 +18,7 @@
 #include "api/config.h"
 #include "api/mirror.h"
 #include "api/plan_shape.h"
+#include "base/checkpoints.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "ckpt/checkpoint.h"
@@ -157,7 +158,7 @@ err run_dir_config(const struct stretto_trainer *t) {
 /* A new run deletes the checkpoints of the previous run in its folder. */
 static err forget(const struct stretto_trainer *t) {
     char path[PATH_MAX];
-    TRY(path_in(t->run_dir, "checkpoints", path));
+    TRY(checkpoints_of(t->run_dir, path));
     return ckpt_clear(path);
 }
 
@@ -252,7 +253,7 @@ void run_dir_renumber(struct stretto_trainer *t, bool first) {
 bool run_dir_has_checkpoint(const struct stretto_trainer *t) {
     char folder[PATH_MAX], path[4096];
     i64 number;
-    if (!t->run_dir || path_in(t->run_dir, "checkpoints", folder) < 0) return false;
+    if (!t->run_dir || checkpoints_of(t->run_dir, folder) < 0) return false;
     return ckpt_find(folder, 0, path, &number) >= 0;
 }
 
@@ -291,7 +292,7 @@ stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **mode
     TRY(js_load(path, &o));
     const char *data = js_str(js_get(o, "data"), ""), *model = js_str(js_get(o, "model"), "");
     if (js_bool(js_get(o, "finished"), false)) {
-        if (path_in(run_dir, "checkpoints", path) >= 0) ckpt_clear(path); /* the run was killed before it deleted them */
+        if (checkpoints_of(run_dir, path) >= 0) ckpt_clear(path); /* the run was killed before it deleted them */
         err e = FAIL_AT(E705, NULL, "a new run with stretto train (--steps for a longer one)",
                         "the run in %s is finished: its model is %s", run_dir, model);
         js_free(o);

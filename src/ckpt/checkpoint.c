@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hdfs.h"
 #include "ckpt/crc32c.h"
 #include "ckpt/manifest.h"
 
@@ -31,9 +32,30 @@ err ckpt_path(const char *dir, i64 number, enum ckpt_state state, char path[4096
     return n < 4096 - SHARD_NAME ? 0 : FAIL(E702, "the path of the run folder is too long");
 }
 
+struct below {
+    i64 below, best;
+    enum ckpt_state state;
+};
+
+static err note_below(void *self, const char *name, const struct hdfs_status *s) {
+    struct below *b = self;
+    const i64 n = number_of(name, b->state);
+    (void)s;
+    if (n < b->below && n > b->best) b->best = n;
+    return 0;
+}
+
+static i64 remote_below(const char *dir, i64 below, enum ckpt_state state) {
+    struct below b = {.below = below, .best = -1, .state = state};
+    const struct err_record before = *err_last();
+    if (hdfs_list(dir, note_below, &b) < 0) err_put(&before);
+    return b.best;
+}
+
 /* The largest number below `below`, or -1; a missing folder has none. */
 static i64 newest_below(const char *dir, i64 below, enum ckpt_state state) {
     i64 best = -1;
+    if (hdfs_is(dir)) return remote_below(dir, below, state);
     DIR *d = opendir(dir);
     if (!d) return -1;
     for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
@@ -48,6 +70,7 @@ static i64 newest_below(const char *dir, i64 below, enum ckpt_state state) {
 static err remove_one(const char *dir, i64 number) {
     char path[4096], part[4096];
     TRY(ckpt_path(dir, number, CKPT_WHOLE, path));
+    if (hdfs_is(path)) return hdfs_remove(path); /* in one step */
     if (unlink(path) == 0 || errno == ENOENT) return 0;
     TRY(ckpt_path(dir, number, CKPT_PART, part));
     TRY(file_remove_dir(part));
@@ -88,7 +111,19 @@ err ckpt_find(const char *dir, i32 k, char path[4096], i64 *number) {
 
 i64 ckpt_number_of(const char *name) { return number_of(name, CKPT_WHOLE); }
 
+struct names {
+    err (*each)(void *self, const char *name);
+    void *self;
+};
+
+static err name_only(void *self, const char *name, const struct hdfs_status *s) {
+    const struct names *n = self;
+    (void)s;
+    return n->each(n->self, name);
+}
+
 err ckpt_files(const char *path, err (*each)(void *self, const char *name), void *self) {
+    if (hdfs_is(path)) return hdfs_list(path, name_only, &(struct names){each, self});
     DIR *d = opendir(path);
     err e = d ? 0 : FAIL_AT(E701, path, NULL, "cannot read the folder: %s", strerror(errno));
     for (const struct dirent *x = d ? readdir(d) : NULL; e >= 0 && x; x = readdir(d))
@@ -149,7 +184,7 @@ err ckpt_open(const char *path, struct ckpt **out) {
     NEW(c, 1);
     snprintf(c->path, sizeof c->path, "%s", path);
     c->number = number_of(name ? name + 1 : path, CKPT_WHOLE);
-    const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    const bool folder = hdfs_is(path) || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
     err e = folder ? open_shards(c) : open_single(c);
     if (e < 0) ckpt_close(c);
     else *out = c;

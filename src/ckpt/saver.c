@@ -133,7 +133,7 @@ static err write_manifest(struct ckpt_saver *s, const char *path, struct str *te
 static err rename_whole(struct ckpt_saver *s) {
     char whole[4096];
     TRY(ckpt_path(s->dir, s->m.number, CKPT_WHOLE, whole));
-    if (unlink(whole) != 0 && errno != ENOENT) TRY(file_remove_dir(whole));
+    if (file_is_remote(whole) || (unlink(whole) != 0 && errno != ENOENT)) TRY(file_remove_dir(whole));
     TRY(file_rename(s->part, whole));
     return ckpt_trim(s->dir, s->m.number, s->keep);
 }
@@ -256,7 +256,7 @@ void ckpt_saver_drop(struct ckpt_saver *s) {
     join(s);
     if (!s->flying) return;
     if (shard_path(s->part, s->rank, s->m.nshard, path) >= 0) unlink(path);
-    if (s->committing) (void)file_remove_dir(s->part);
+    if (s->committing || file_is_remote(s->part)) (void)file_remove_dir(s->part);
     else rmdir(s->part); /* the last rank removes the folder */
     err_put(&kept);
     land(s);

@@ -4,10 +4,11 @@
 
 #include "launch/join.h"
 
-enum { JOIN_TEXT = 2048, JOIN_TOKEN = 200 };
+enum { JOIN_TEXT = 2048, JOIN_TOKEN = 240 };
 
 struct join_place {
     char folder[LAUNCH_PATH];
+    bool remote; /* in HDFS */
 };
 
 void place_of(struct join_place *p, const char *run_dir, const char *session);

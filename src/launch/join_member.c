@@ -12,10 +12,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "launch/join_files.h"
 #include "launch/supervise.h"
 
 #define LOOK_NS 100000000L
+#define APART_NS 500000000L /* looks into HDFS are requests to its name node */
 #define KILL_S 20.0
 #define LOCK_S 90.0 /* another supervisor of this run may need so long to notice that it has lost its place */
 enum { BUSY = 704 };
@@ -32,13 +34,23 @@ struct member {
     sigset_t taken, before;
 };
 
-/* Unlike for every process that was ever member I. */
+/* The hash of the program that runs; 0 = it cannot be read. */
+static u64 hash_program(void) {
+    const struct err_record before = *err_last();
+    struct file_map m = {0};
+    if (file_map("/proc/self/exe", &m) < 0) err_put(&before);
+    const u64 hash = m.p ? hash_bytes(HASH_SEED, m.p, (size_t)m.size) : 0;
+    file_unmap(&m);
+    return hash;
+}
+
+/* Unlike for every process that was ever member I: container, node, process, time; then the program. */
 static void make_token(char out[JOIN_TOKEN]) {
     const char *container = getenv("CONTAINER_ID"), *node = getenv("NM_HOST");
     char host[64] = "";
     gethostname(host, sizeof host - 1);
-    snprintf(out, JOIN_TOKEN, "%.80s %.60s %d %.3f", container && *container ? container : "-", node && *node ? node : host,
-             (int)getpid(), clock_wall());
+    snprintf(out, JOIN_TOKEN, "%.80s %.60s %d %.3f %016llx", container && *container ? container : "-",
+             node && *node ? node : host, (int)getpid(), clock_wall(), (unsigned long long)hash_program());
 }
 
 /* ------------------------------------------------------------------ ranks of this member ------------------------------------ */
@@ -156,7 +168,7 @@ static void become_supervisor(const struct member *m, pid_t parent) {
         launch_say(m->job, "error[E%d] %s%s%s", (int)r->code, r->where, *r->where ? ": " : "", r->text);
         code = err_exit_status(-r->code);
     }
-    _exit(code);
+    _exit(code == JOIN_DIFFERS ? EXIT_LOST : code);
 }
 
 static err fork_supervisor(struct member *m) {
@@ -177,8 +189,9 @@ static void take_signals(struct member *m) {
 
 static err begin(struct member *m) {
     char name[64], run[PATH_MAX];
-    place_of(&m->at, m->job->run_dir, m->j->session);
+    place_of(&m->at, m->job->meeting, m->j->session);
     TRY(file_make_dir(m->at.folder));
+    TRY(file_make_dir(m->job->run_dir));
     if (!realpath(m->job->run_dir, run)) return FAIL(E702, "the run folder %s is gone", m->job->run_dir);
     snprintf(m->mark, sizeof m->mark, "%s#%d", run, m->j->member);
     make_token(m->token);
@@ -194,7 +207,7 @@ static void leave(struct member *m) {
 
 static err serve(struct member *m, i32 *code) {
     for (bool over = false; !over;) {
-        const int number = sigtimedwait(&m->taken, NULL, &(struct timespec){.tv_nsec = LOOK_NS});
+        const int number = sigtimedwait(&m->taken, NULL, &(struct timespec){.tv_nsec = m->job->apart ? APART_NS : LOOK_NS});
         if (number > 0 && number != SIGCHLD) {
             if (m->supervisor > 0) kill(m->supervisor, number);
             leave(m);
@@ -218,6 +231,7 @@ err join_member(const struct launch_job *job, const struct join *j, i32 *exit_st
     const bool ends = j->member == 0 && m.supervisor == 0 && e >= 0 && !back && !is_replaced(&m);
     if (m.supervisor > 0) kill(m.supervisor, SIGKILL);
     snprintf(text, sizeof text, "%d\n", *exit_status);
+    if (j->closing) j->closing(job, j);
     if (ends) e = place_write(&m.at, "end", text);
     if (back) *exit_status = JOIN_GIVEN_BACK;
     if (end_ranks(&m) < 0 && e >= 0) e = -E801;

@@ -27,6 +27,7 @@
 #define LOOK_NS 50000000L
 #define TOGETHER_S 5.0 /* from the first proxy that failed until mpiexec should have ended by itself */
 #define MISSED_S 0.5   /* a shared file system may show a file late */
+#define APART_S 0.5    /* pause between looks into HDFS, which are requests to its name node */
 enum { WORDS_AROUND = 24 };
 
 struct start {
@@ -78,12 +79,39 @@ static i32 gather(struct start *s) {
     const f64 begin = clock_now();
     char text[160];
     for (i32 n; (n = count_there(s)) < s->j->members;) {
+        if (s->at.remote) clock_sleep(APART_S);
         if (asked_to_stop(s)) return EXIT_STOPPED;
         if (clock_now() - begin < s->j->patience) continue;
         snprintf(text, sizeof text, "%d of %d containers came within %.0f s: they are given back\n", n, s->j->members,
                  s->j->patience);
         pass(s, text, strlen(text));
         return JOIN_INCOMPLETE;
+    }
+    return 0;
+}
+
+/* The words of a member's token: container, node, process, time, program. */
+static void node_and_program(const struct start *s, i32 member, char node[64], char program[32]) {
+    char name[64], token[JOIN_TOKEN];
+    place_name(name, s->round, "node", member);
+    node[0] = program[0] = 0;
+    if (place_read(&s->at, name, token, sizeof token)) sscanf(token, "%*s %63s %*s %*s %31s", node, program);
+}
+
+/* Programs that differ would refuse each other later, or worse. */
+static i32 compare_programs(const struct start *s) {
+    char first[64], node[64], wanted[32], program[32], text[400];
+    node_and_program(s, 0, first, wanted);
+    for (i32 i = 1; i < s->j->members; i++) {
+        node_and_program(s, i, node, program);
+        if (strcmp(program, wanted) == 0) continue;
+        snprintf(text, sizeof text,
+                 "container %d on %s runs another build of stretto than container 0 on %s: install the same on every node, or "
+                 "submit with --stage hdfs://NAMENODE:9870, which brings it\n",
+                 i, node, first);
+        pass(s, text, strlen(text));
+        if (place_write(&s->at, "why", text) < 0) err_clear();
+        return JOIN_DIFFERS;
     }
     return 0;
 }
@@ -194,6 +222,7 @@ static err wait_for_end(struct start *s) {
         const bool ended = waitpid(s->mpiexec, &s->status, WNOHANG) == s->mpiexec;
         TRY(take_output(s));
         watch_members(s);
+        if (s->at.remote) clock_sleep(ended ? 0 : APART_S);
         if (ended)
             s->mpiexec = 0;
         else if (s->lost)
@@ -205,6 +234,7 @@ static err wait_for_end(struct start *s) {
 static err attempt(struct start *s, struct launch_words words, i32 *exit_status) {
     TRY(begin_round(s));
     *exit_status = gather(s);
+    if (*exit_status == 0) *exit_status = compare_programs(s);
     if (*exit_status != 0) return 0;
     TRY(start_mpiexec(s, words));
     TRY(wait_for_end(s));
@@ -212,9 +242,9 @@ static err attempt(struct start *s, struct launch_words words, i32 *exit_status)
     return 0;
 }
 
-err join_start(const char *run_dir, const struct join *j, struct launch_words words, i32 *exit_status) {
+err join_start(const char *meeting, const struct join *j, struct launch_words words, i32 *exit_status) {
     struct start s = {.j = j, .from = -1};
-    place_of(&s.at, run_dir, j->session);
+    place_of(&s.at, meeting, j->session);
     sigemptyset(&s.stop);
     sigaddset(&s.stop, SIGUSR1);
     sigaddset(&s.stop, SIGTERM);

@@ -23,6 +23,7 @@ struct launch_words {
     X(GPUS, "gpus-per-node") \
     X(MEMORY, "mem") \
     X(QUEUE, "queue") \
+    X(STAGE, "stage") \
     X(TIME, "time")
 enum launch_request {
 #define REQUEST(id, option) REQUEST_##id,
@@ -49,6 +50,12 @@ struct launch_job {
     const char *queue;          /* queue or partition; NULL = the default one */
     i64 rank_bytes, data_bytes; /* what a rank holds by the plan; size of the data file; 0 = not known */
     const char *yarn;           /* addresses of ResourceManagers; "" = from the environment */
+    const char *stage;          /* folder of HDFS for what the other hosts need; "" = they see this host's files */
+    const char *archive;        /* the program there; "" = none */
+    const char *plugin_path;    /* its MPI plug-in on this host; NULL = none */
+    const char *meeting;        /* where members meet: run_dir, or MODEL.run in HDFS where the hosts share no folder */
+    bool apart;                 /* the hosts share no folder: checkpoints are in HDFS, below `meeting` */
+    i64 since;                  /* then checkpoints count from this time on, in seconds since 1970; 0 = not known yet */
     const char *occupancy;      /* auto, off, idle, light: GPU load of the nodes */
     f64 patience;               /* seconds in which all containers must have come */
     i32 max_restarts;
@@ -66,6 +73,7 @@ struct launch_ticket {
     char id[LAUNCH_ID];    /* job number or name from the scheduler; "" = none */
     char session[LAUNCH_ID]; /* name of this submission; "" = none */
     char log[LAUNCH_PATH]; /* file with the job's output; "" = none */
+    i64 since;             /* of the first submission, where the hosts share no folder */
     bool here;             /* this process runs the job itself: wait() must be called in any case */
     char end[LAUNCH_END];  /* set by wait(): how the job failed; "" = the job has reported it */
 };

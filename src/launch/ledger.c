@@ -18,8 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/checkpoints.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hdfs.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "launch/supervise.h"
@@ -46,9 +48,32 @@ static i64 next_checkpoint(DIR *dir, const char *folder, char path[4500]) {
     return -1;
 }
 
+/* The newest checkpoint in a folder of HDFS. */
+struct newest {
+    f64 since;
+    i64 number;
+};
+
+static err note_newest(void *self, const char *name, const struct hdfs_status *s) {
+    struct newest *n = self;
+    const size_t digits = strspn(name, "0123456789");
+    if (digits == 0 || strcmp(name + digits, ".ckpt") != 0 || (f64)s->time / 1000 < n->since - CLOCK_SLACK) return 0;
+    const i64 number = strtoll(name, NULL, 10);
+    n->number = number > n->number ? number : n->number;
+    return 0;
+}
+
+i64 run_checkpoint_apart(const char *folder, f64 since) {
+    const struct err_record before = *err_last();
+    struct newest n = {.since = since, .number = -1};
+    if (hdfs_list(folder, note_newest, &n) < 0) err_put(&before);
+    return n.number;
+}
+
 i64 run_checkpoint(const char *run_dir, f64 since) {
     char folder[4200], path[4500];
     i64 best = -1;
+    if (checkpoints_apart()) return run_checkpoint_apart(checkpoints_apart(), since);
     snprintf(folder, sizeof folder, "%s/checkpoints", run_dir);
     DIR *dir = opendir(folder);
     for (i64 number; (number = next_checkpoint(dir, folder, path)) >= 0;)
@@ -59,6 +84,10 @@ i64 run_checkpoint(const char *run_dir, f64 since) {
 
 void run_clear(const char *run_dir) {
     char folder[4200], path[4500];
+    if (checkpoints_apart()) {
+        if (hdfs_remove(checkpoints_apart()) < 0) err_clear();
+        return;
+    }
     snprintf(folder, sizeof folder, "%s/checkpoints", run_dir);
     DIR *dir = opendir(folder);
     while (next_checkpoint(dir, folder, path) >= 0)

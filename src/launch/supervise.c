@@ -263,7 +263,7 @@ static err begin(struct watch *w, const struct ledger_past *past, const char *co
     const bool resumes = w->job->first.word == w->job->again.word; /* resume counts checkpoints of earlier submissions */
     w->left = past->open && past->left >= 0 ? past->left : w->job->max_restarts;
     w->newest = past->open ? past->checkpoint : -1;
-    w->since = resumes ? 0 : past->open ? past->since : clock_wall();
+    w->since = resumes ? 0 : past->open ? past->since : w->job->since > 0 ? (f64)w->job->since : clock_wall();
     struct ledger_event e = event_of(w, "begin");
     e.command = command;
     if (!past->open) return note(w, &e);

@@ -55,6 +55,8 @@ void ledger_close(struct ledger *l);
 
 /* Newest checkpoint of the run that is not older than `since`; -1 = none. */
 i64 run_checkpoint(const char *run_dir, f64 since);
+/* The same in a folder of checkpoints in HDFS. */
+i64 run_checkpoint_apart(const char *folder, f64 since);
 /* True if run.json says that the run is finished, and was written after `since`. */
 bool run_finished(const char *run_dir, f64 since);
 /* Deletes the checkpoints of a finished run that was killed before it could do so. */

@@ -17,18 +17,16 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hdfs.h"
 #include "base/mem.h"
-#include "launch/join.h"
+#include "launch/join_files.h"
+#include "launch/stage.h"
 #include "launch/supervise.h"
 
-enum { CREATED = 202, OK_STATUS = 200, ABSENT = 404 };
+enum { CREATED = 202, OK_STATUS = 200, ABSENT = 404, START_LOOKS = 4 };
 #define MIB (1 << 20)
-#define STEP (64ll * MIB)       /* container memory is a multiple of it */
-#define PROCESS (64ll * MIB)    /* of a rank besides plan and data: program, MPI, messages */
-#define CONTAINER (128ll * MIB) /* of a container besides its ranks: member, supervisor, mpiexec */
-#define DATA_TIMES 4            /* memory of a data file read, in times of its size */
-#define ENDING_S 30.0           /* from the end of a job to that of its application */
-#define FAILOVER_S 120.0        /* time that a ResourceManager has to come back */
+#define ENDING_S 5.0     /* YARN may refuse to delete or kill for a moment */
+#define FAILOVER_S 120.0 /* time that a ResourceManager has to come back */
 
 /* ------------------------------------------------------------------ the request --------------------------------------------- */
 
@@ -43,15 +41,7 @@ static void name_session(const struct launch_job *j, char out[YARN_NAME]) {
 }
 
 static void log_of(const struct launch_job *j, const char *session, i32 member, char out[LAUNCH_PATH]) {
-    snprintf(out, LAUNCH_PATH, "%.4000s/%.63s.out.%d", j->run_dir, session, member);
-}
-
-static i32 threads_of(const struct launch_job *j) { return imax(1, j->threads); }
-
-static i64 memory_of(const struct launch_job *j) {
-    if (j->memory > 0) return j->memory;
-    const i64 all = CONTAINER + j->ranks_per_node * (PROCESS + j->rank_bytes + DATA_TIMES * j->data_bytes);
-    return (all + STEP - 1) / STEP * STEP;
+    snprintf(out, LAUNCH_PATH, "%.4000s/%.63s.out.%d", j->meeting, session, member);
 }
 
 /* The numbers of the request, with where each comes from. */
@@ -59,135 +49,43 @@ static void explain(const struct launch_job *j) {
     const f64 mib = MIB;
     launch_say(j, "yarn: %d container%s with %d rank%s%s (--nodes, --ranks-per-node)", j->nodes, j->nodes == 1 ? "" : "s",
                j->ranks_per_node, j->ranks_per_node == 1 ? "" : "s", j->nodes == 1 ? "" : " each, on nodes of their own");
-    launch_say(j, "yarn: %d vcores a container = ranks x %d thread%s (%s)", j->ranks_per_node * threads_of(j), threads_of(j),
-               threads_of(j) == 1 ? "" : "s", j->threads > 0 ? "--threads" : "--threads sets more");
+    launch_say(j, "yarn: %d vcores a container = ranks x %d thread%s (%s)", yarn_cores(j), imax(1, j->threads),
+               imax(1, j->threads) == 1 ? "" : "s", j->threads > 0 ? "--threads" : "--threads sets more");
     if (j->memory > 0)
         launch_say(j, "yarn: %.0f MiB a container (--mem)", ceil((f64)j->memory / mib));
     else
         launch_say(j, "yarn: %.0f MiB a container = %.0f + ranks x (%.0f process + %.0f plan + %.0f data); --mem sets another",
-                   (f64)memory_of(j) / mib, (f64)CONTAINER / mib, (f64)PROCESS / mib, ceil((f64)j->rank_bytes / mib),
-                   ceil((f64)(DATA_TIMES * j->data_bytes) / mib));
+                   (f64)yarn_memory(j) / mib, (f64)YARN_CONTAINER / mib, (f64)YARN_PROCESS / mib, ceil((f64)j->rank_bytes / mib),
+                   ceil((f64)(YARN_DATA_TIMES * j->data_bytes) / mib));
 }
 
-/* ------------------------------------------------------------------ the service --------------------------------------------- */
-
-static void add_command(const struct launch_job *j, const char *session, struct str *out) {
-    char here[LAUNCH_PATH] = ".", word[LAUNCH_PATH + 64];
-    if (!getcwd(here, sizeof here)) here[0] = 0;
-    launch_quote(out, j->program);
-    snprintf(word, sizeof word, "--workdir=%s", here);
-    str_add(out, " join ");
-    launch_quote(out, word);
-    str_addf(out,
-             " --session=%s --member=${COMPONENT_ID} --nodes=%d --ranks-per-node=%d --gather-time=%.0fs --max-restarts=%d --",
-             session, j->nodes, j->ranks_per_node, j->patience, j->max_restarts);
-    for (i32 i = 0; i < j->first.n; i++) {
-        str_add(out, " ");
-        launch_quote(out, j->first.word[i]);
-    }
-    if (j->threads <= 0) str_add(out, " --threads=1");
+/* What the containers bring, and where they meet. */
+static void explain_stage(const struct launch_job *j, i64 bytes, const char *url) {
+    if (bytes > 0) launch_say(j, "yarn: the program, its plug-in and libraries, %.1f MB, as %s (--stage)", (f64)bytes / 1e6, url);
+    if (j->apart) launch_say(j, "yarn: no folder is shared: members meet in %s, checkpoints and output go there", j->meeting);
 }
 
-static struct js *constraint(const char *type) {
-    struct js *c = js_object();
-    js_put_text(c, "type", type);
-    js_put_text(c, "scope", "NODE");
-    return c;
-}
-
-/* Members on nodes of their own; on nodes whose GPUs are as idle as asked. */
-static void put_placement(const struct launch_job *j, struct js *component) {
-    struct js *all = js_array();
-    const bool light = strcmp(j->occupancy, "light") == 0;
-    if (j->nodes > 1) {
-        struct js *c = constraint("ANTI_AFFINITY"), *tags = js_array();
-        js_push(tags, js_new_text("member"));
-        js_put(c, "target_tags", tags);
-        js_push(all, c);
-    }
-    if (light || strcmp(j->occupancy, "idle") == 0) {
-        struct js *c = constraint("AFFINITY"), *attributes = js_object(), *values = js_array();
-        js_push(values, js_new_text("idle"));
-        if (light) js_push(values, js_new_text("light"));
-        js_put(attributes, "nm.yarn.io/gpuload", values);
-        js_put(c, "node_attributes", attributes);
-        js_push(all, c);
-    }
-    if (js_len(all) == 0) {
-        js_free(all);
-        return;
-    }
-    struct js *policy = js_object();
-    js_put(policy, "constraints", all);
-    js_put(component, "placement_policy", policy);
-}
-
-static void put_resource(const struct launch_job *j, struct js *component) {
-    char memory[32];
-    struct js *r = js_object();
-    js_put_i64(r, "cpus", j->ranks_per_node * threads_of(j));
-    snprintf(memory, sizeof memory, "%lld", (long long)(memory_of(j) / MIB));
-    js_put_text(r, "memory", memory);
-    if (j->gpus_per_node > 0) {
-        struct js *more = js_object(), *gpu = js_object();
-        js_put_i64(gpu, "value", j->gpus_per_node);
-        js_put_text(gpu, "unit", "");
-        js_put(more, "yarn.io/gpu", gpu);
-        js_put(r, "additional", more);
-    }
-    js_put(component, "resource", r);
-}
-
-/* What YARN does by default to a container that ends: it starts it again on the same node for ever, and gives up a node after
- * three. */
-static void put_configuration(const struct launch_job *j, const char *addresses, struct js *service) {
-    struct js *c = js_object(), *properties = js_object(), *env = js_object();
-    char limit[32], name[256];
-    snprintf(limit, sizeof limit, "%d", (j->max_restarts + 1) * j->nodes);
-    js_put_text(properties, "yarn.service.container-failure.retry.max", "0");
-    js_put_text(properties, "yarn.service.container-failure-per-component.threshold", limit);
-    js_put_text(properties, "yarn.service.node-blacklist.threshold", limit);
-    for (i32 i = 0; i < j->env.n; i++) {
-        const char *value = strchr(j->env.word[i], '=');
-        if (!value) continue;
-        snprintf(name, sizeof name, "%.*s", (int)(value - j->env.word[i]), j->env.word[i]);
-        js_put_text(env, name, value + 1);
-    }
-    js_put_text(env, YARN_VARIABLE, addresses);
-    js_put(c, "properties", properties);
-    js_put(c, "env", env);
-    js_put(service, "configuration", c);
-}
-
-static err describe(const struct launch_job *j, const char *session, const char *addresses, struct str *out) {
-    struct js *service = js_object(), *component = js_object(), *all = js_array();
-    struct str command = {0};
-    add_command(j, session, &command);
-    js_put_text(service, "name", session);
-    js_put_text(service, "version", "1");
-    if (j->seconds > 0) js_put_i64(service, "lifetime", j->seconds);
-    if (j->queue) js_put_text(service, "queue", j->queue);
-    put_configuration(j, addresses, service);
-    js_put_text(component, "name", "member");
-    js_put_i64(component, "number_of_containers", j->nodes);
-    js_put_text(component, "restart_policy", "ON_FAILURE");
-    js_put_text(component, "launch_command", str_text(&command));
-    put_resource(j, component);
-    put_placement(j, component);
-    js_push(all, component);
-    js_put(service, "components", all);
-    err e = str_ok(&command);
-    if (e >= 0) e = js_text(service, out, 2);
-    js_free(service);
-    str_free(&command);
+/* Puts the program into HDFS (send), or only names it. */
+static err stage_program(struct launch_job *j, char url[STAGE_PATH], bool send) {
+    struct str tar = {0};
+    bool sent = false;
+    if (!*j->stage) return 0;
+    err e = stage_pack(j->stage, j->program, j->plugin_path, &tar, url);
+    if (e >= 0) explain_stage(j, (i64)tar.len, url);
+    if (e >= 0 && send) e = stage_send(url, str_text(&tar), (i64)tar.len, &sent);
+    if (e >= 0) j->archive = url;
+    str_free(&tar);
     return e;
 }
 
 static err render(const struct launch_job *j, struct str *out) {
     const char *named = j->yarn && *j->yarn ? j->yarn : getenv(YARN_VARIABLE);
+    char url[STAGE_PATH];
+    struct launch_job staged = *j;
     explain(j);
+    TRY(stage_program(&staged, url, false));
     if (strcmp(j->occupancy, "auto") == 0) launch_say(j, "yarn: nodes by GPU load are chosen at submission (--occupancy auto)");
-    TRY(describe(j, "stretto-MODEL-TIME", named && *named ? named : "http://RESOURCEMANAGER:8088", out));
+    TRY(yarn_describe(&staged, "stretto-MODEL-TIME", named && *named ? named : "http://RESOURCEMANAGER:8088", out));
     str_add(out, "\n");
     return str_ok(out);
 }
@@ -195,13 +93,13 @@ static err render(const struct launch_job *j, struct str *out) {
 /* ------------------------------------------------------------------ what the cluster has ------------------------------------ */
 
 static err check_nodes(const struct launch_job *j, const struct yarn_nodes *n) {
-    const i32 cores = j->ranks_per_node * threads_of(j);
+    const i32 cores = yarn_cores(j);
     if (n->running < j->nodes)
         return FAIL_AT(E805, "--nodes", "--nodes with fewer nodes", "%d nodes are asked for, and the cluster has %d that run",
                        j->nodes, n->running);
-    if (memory_of(j) > n->most_memory)
+    if (yarn_memory(j) > n->most_memory)
         return FAIL_AT(E805, "--mem", "fewer --ranks-per-node   or   a smaller --batch",
-                       "a container needs %lld MiB, and the largest node has %lld MiB", (long long)(memory_of(j) / MIB),
+                       "a container needs %lld MiB, and the largest node has %lld MiB", (long long)(yarn_memory(j) / MIB),
                        (long long)(n->most_memory / MIB));
     if (cores > n->most_cores)
         return FAIL_AT(E805, "--ranks-per-node", "fewer --ranks-per-node or --threads",
@@ -222,6 +120,19 @@ static const char *choose_load(const struct launch_job *j, const struct yarn_nod
     return load;
 }
 
+/* A job that its queue can never hold would wait for ever. */
+static err check_queue(const struct launch_job *j, const struct js *answer, const struct yarn_nodes *n) {
+    const f64 most = yarn_queue_most(answer, j->queue), room = most / 100 * (f64)n->memory,
+              need = (f64)(j->nodes * yarn_memory(j));
+    if (j->queue && !yarn_has_queue(answer, j->queue))
+        return FAIL_AT(E805, "--queue", "leave out --queue, or a queue of the cluster (yarn queue -list)",
+                       "the cluster has no queue \"%.80s\"", j->queue);
+    if (n->memory == 0 || need <= room) return 0;
+    return FAIL_AT(E805, "--queue", "another --queue   or   fewer --nodes or --ranks-per-node   or   less --mem",
+                   "the job needs %.0f MiB, and the queue \"%.80s\" may have %.0f MiB, %.4g %% of the cluster", need / MIB,
+                   j->queue ? j->queue : "default", floor(room / MIB), most);
+}
+
 static err look_at_cluster(struct yarn *y, struct launch_job *j) {
     struct js *answer = NULL;
     struct yarn_nodes nodes;
@@ -234,13 +145,10 @@ static err look_at_cluster(struct yarn *y, struct launch_job *j) {
         j->occupancy = choose_load(j, &nodes);
     }
     if (strcmp(j->occupancy, "auto") == 0) j->occupancy = "off";
-    if (!j->queue) return 0;
     TRY(yarn_ask(y, "GET", "/ws/v1/cluster/scheduler", NULL, 0, &answer, &status));
-    const bool known = status != OK_STATUS || yarn_has_queue(answer, j->queue);
+    const err e = status == OK_STATUS ? check_queue(j, answer, &nodes) : 0;
     js_free(answer);
-    return known ? 0
-                 : FAIL_AT(E805, "--queue", "leave out --queue, or a queue of the cluster (yarn queue -list)",
-                           "the cluster has no queue \"%.80s\"", j->queue);
+    return e;
 }
 
 /* ------------------------------------------------------------------ submission ---------------------------------------------- */
@@ -255,7 +163,7 @@ static err hand_in(struct yarn *y, const struct launch_job *j, const char *sessi
     struct str text = {0};
     struct js *answer = NULL;
     i32 status = 0;
-    err e = describe(j, session, yarn_addresses(y), &text);
+    err e = yarn_describe(j, session, yarn_addresses(y), &text);
     if (e >= 0) e = yarn_ask(y, "POST", "/app/v1/services", str_text(&text), 0, &answer, &status);
     if (e >= 0) id_of(answer, id);
     if (e >= 0 && (status != CREATED || !*id)) e = yarn_refused("the service", answer, status);
@@ -264,35 +172,86 @@ static err hand_in(struct yarn *y, const struct launch_job *j, const char *sessi
     return e;
 }
 
+/* The time of the file system with the checkpoints, from which on they count. */
+static err begin_apart(const struct launch_job *j, const char *session, i64 *since) {
+    struct join_place p;
+    struct hdfs_status s;
+    char path[LAUNCH_PATH + 16];
+    place_of(&p, j->meeting, session);
+    TRY(place_write(&p, "begin", "begin\n"));
+    snprintf(path, sizeof path, "%s/begin", p.folder);
+    TRY(hdfs_stat(path, &s));
+    if (*since == 0) *since = s.time / 1000;
+    return 0;
+}
+
+/* YARN looks for the archive in its own file system. */
+static err check_stage(struct yarn *y, const struct launch_job *j) {
+    char system[256];
+    if (!*j->stage || !yarn_file_system(y, system) || strncmp(system, "file:", 5) != 0) return 0;
+    return FAIL_AT(E805, "--stage", "leave out --stage, and submit from a folder that all nodes share",
+                   "the cluster works on %.200s, and YARN looks for the program there, not in HDFS", system);
+}
+
+static err submit_to(struct yarn *y, struct launch_job *j, struct launch_ticket *out) {
+    char session[YARN_NAME], url[STAGE_PATH];
+    name_session(j, session);
+    TRY(look_at_cluster(y, j));
+    TRY(check_stage(y, j));
+    TRY(stage_program(j, url, true));
+    if (j->apart)
+        TRY(begin_apart(j, session, &out->since));
+    else
+        TRY(file_make_dir(j->run_dir));
+    j->since = out->since;
+    TRY(hand_in(y, j, session, out->id));
+    log_of(j, session, 0, out->log);
+    snprintf(out->session, sizeof out->session, "%s", session);
+    return 0;
+}
+
 static err submit(const struct launch_job *job, struct launch_ticket *out) {
     struct launch_job j = *job;
-    char session[YARN_NAME];
     struct yarn *y;
     explain(job);
     TRY(yarn_open(job->yarn, &y));
-    name_session(job, session);
-    err e = look_at_cluster(y, &j);
-    if (e >= 0) e = file_make_dir(job->run_dir);
-    if (e >= 0) e = hand_in(y, &j, session, out->id);
-    if (e >= 0) {
-        log_of(job, session, 0, out->log);
-        snprintf(out->session, sizeof out->session, "%s", session);
-    }
+    const err e = submit_to(y, &j, out);
     yarn_close(y);
     return e;
+}
+
+/* The file of this host with what the container prints. */
+static void output_of(const struct launch_job *j, const char *session, i32 member, char out[LAUNCH_PATH]) {
+    snprintf(out, LAUNCH_PATH, "%.4000s/%.63s.out.%d", j->run_dir, session, member);
 }
 
 /* YARN keeps what a container prints for a while, on its node; a file in the run folder stays. */
 err yarn_enter(const struct launch_job *job, const char *session, i32 member) {
     char log[LAUNCH_PATH];
     if (!yarn_is_here()) return 0;
-    log_of(job, session, member, log);
+    output_of(job, session, member, log);
+    TRY(file_make_dir(job->run_dir));
     const int to = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (to < 0) return file_failed(log);
     launch_say(job, "output: %s", log);
     const bool good = dup2(to, 1) >= 0 && dup2(to, 2) >= 0;
     close(to);
     return good ? 0 : file_failed(log);
+}
+
+/* A container's folder goes with it: its output is copied to where the members met. */
+void yarn_keep_output(const struct launch_job *job, const char *session, i32 member) {
+    const struct err_record before = *err_last();
+    char from[LAUNCH_PATH], to[LAUNCH_PATH];
+    struct file_map m;
+    if (!job->apart) return;
+    output_of(job, session, member, from);
+    log_of(job, session, member, to);
+    if (file_map(from, &m) >= 0) {
+        if (hdfs_put(to, m.p, m.size) < 0) launch_say(job, "the output stays in %s: %s", from, err_last()->text);
+        file_unmap(&m);
+    }
+    err_put(&before);
 }
 
 /* ------------------------------------------------------------------ waiting ------------------------------------------------- */
@@ -308,7 +267,7 @@ struct watch {
 };
 
 static void report(struct watch *w) {
-    const i32 present = join_present(w->job->run_dir, w->ticket->session, w->job->nodes);
+    const i32 present = join_present(w->job->meeting, w->ticket->session, w->job->nodes);
     if (strcmp(w->told, w->state.name) != 0) launch_say(w->job, "%s %s", w->ticket->id, w->state.name);
     if (present != w->present) launch_say(w->job, "%d of %d containers have come", present, w->job->nodes);
     snprintf(w->told, sizeof w->told, "%s", w->state.name);
@@ -330,13 +289,23 @@ static err look(struct watch *w) {
     return FAIL_AT(E805, NULL, "its log says how it ended", "YARN does not know %s any more", w->ticket->id);
 }
 
-/* The name stays taken until the service is deleted. */
+/* An application whose containers cannot start: a service that has never been stable cannot be stopped, YARN answers 503. */
+static void kill_application(struct watch *w) {
+    char path[LAUNCH_ID + 40];
+    struct js *answer = NULL;
+    i32 status;
+    snprintf(path, sizeof path, "/ws/v1/cluster/apps/%s/state", w->ticket->id);
+    if (yarn_ask(w->y, "PUT", path, "{\"state\": \"KILLED\"}", ENDING_S, &answer, &status) < 0) err_clear();
+    js_free(answer);
+}
+
+/* The name stays taken until the service is deleted; YARN may answer 503 for a moment. */
 static void delete_service(struct watch *w) {
     char path[YARN_NAME + 32];
     struct js *answer = NULL;
     i32 status;
     snprintf(path, sizeof path, "/app/v1/services/%s", w->ticket->session);
-    if (yarn_ask(w->y, "DELETE", path, NULL, 0, &answer, &status) < 0) err_clear();
+    if (yarn_ask(w->y, "DELETE", path, NULL, ENDING_S, &answer, &status) < 0) err_clear();
     js_free(answer);
 }
 
@@ -345,15 +314,21 @@ static err watch_one(struct watch *w, i32 *code) {
     w->told[0] = 0;
     w->present = -1;
     w->known_at = clock_now();
-    for (;;) {
+    err e = 0;
+    for (i32 looks = 0;;) {
         TRY(look(w));
         report(w);
-        *code = join_ended(w->job->run_dir, w->ticket->session);
+        *code = join_ended(w->job->meeting, w->ticket->session);
         if (*code >= 0 || w->state.over) break;
+        if (w->present < w->job->nodes && ++looks % START_LOOKS == 0) e = yarn_check_start(w->y, w->job, w->ticket->session);
+        if (e < 0) break;
         clock_sleep(1);
     }
+    const struct err_record why = *err_last();
+    if (e < 0) kill_application(w);
     delete_service(w);
-    return 0;
+    if (e < 0) err_put(&why);
+    return e;
 }
 
 static err again(struct watch *w, i32 n) {
@@ -364,8 +339,15 @@ static err again(struct watch *w, i32 n) {
     return submit(w->job, w->ticket);
 }
 
+static bool has_checkpoint(const struct launch_job *job) {
+    char folder[LAUNCH_PATH];
+    snprintf(folder, sizeof folder, "%.4000s/checkpoints", job->meeting);
+    return (job->apart ? run_checkpoint_apart(folder, 0) : run_checkpoint(job->run_dir, 0)) >= 0;
+}
+
 static err wait_for_end(const struct launch_job *job, struct launch_ticket *t, i32 *exit_status) {
     struct watch w = {.job = job, .ticket = t};
+    char why[LAUNCH_ID + 400];
     i32 code = -1;
     TRY(yarn_open(job->yarn, &w.y));
     err e = watch_one(&w, &code);
@@ -375,8 +357,11 @@ static err wait_for_end(const struct launch_job *job, struct launch_ticket *t, i
         if (e >= 0) e = watch_one(&w, &code);
     }
     yarn_close(w.y);
-    *exit_status = code >= 0 ? code : run_checkpoint(job->run_dir, 0) >= 0 ? EXIT_STOPPED : EXIT_LOST;
-    if (e >= 0 && *exit_status != 0)
+    *exit_status = code >= 0 ? code : has_checkpoint(job) ? EXIT_STOPPED : EXIT_LOST;
+    join_why(job->meeting, t->session, why, sizeof why);
+    if (e >= 0 && *exit_status != 0 && *why)
+        str_print(t->end, sizeof t->end, "error: %s: %s", t->id, why);
+    else if (e >= 0 && *exit_status != 0)
         str_print(t->end, sizeof t->end, "%s: exit status %d%s%s; its log is %s", t->id, *exit_status, code < 0 ? ", " : "",
                   code < 0 ? *w.state.why ? w.state.why : w.state.end : "", t->log);
     return e;
@@ -388,7 +373,7 @@ const struct launcher launcher_yarn = {
     .help = "a service of YARN, whose containers join and start again after a loss",
     .example = "stretto submit --on yarn --nodes 2 -- train DATA --target COL -o MODEL",
     .takes = 1u << REQUEST_NODES | 1u << REQUEST_RANKS_PER_NODE | 1u << REQUEST_GPUS | 1u << REQUEST_MEMORY |
-             1u << REQUEST_QUEUE | 1u << REQUEST_TIME,
+             1u << REQUEST_STAGE | 1u << REQUEST_QUEUE | 1u << REQUEST_TIME,
     .mpi = "mpich",
     .remote = true,
     .render = render,

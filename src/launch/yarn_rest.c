@@ -115,6 +115,31 @@ static err ask_at(struct yarn *y, i32 at, const char *method, const char *path, 
     return e;
 }
 
+bool yarn_fetch(struct yarn *y, const char *url, struct str *out) {
+    const struct err_record before = *err_last();
+    struct http_reply r = {0};
+    struct str whole = {0};
+    str_addf(&whole, "%s?user.name=", url);
+    http_escape(&whole, *http_hadoop_user() ? http_hadoop_user() : "root", "");
+    const bool good =
+        str_ok(&whole) >= 0 && http_ask(y->http, &(struct http_request){.url = str_text(&whole)}, &r) >= 0 && r.status == 200;
+    if (good) str_addn(out, str_text(&r.body), r.body.len);
+    http_reply_free(&r);
+    str_free(&whole);
+    err_put(&before);
+    return good && str_ok(out) >= 0;
+}
+
+bool yarn_file_system(struct yarn *y, char out[256]) {
+    char url[ADDRESS + 8];
+    struct str text = {0};
+    snprintf(url, sizeof url, "%s/conf", y->address[y->at]);
+    const bool known = yarn_fetch(y, url, &text) && property(str_text(&text), "fs.defaultFS", out, 256);
+    if (!known) out[0] = 0;
+    str_free(&text);
+    return known;
+}
+
 /* Is this ResourceManager the active one?  A stand-by one forwards what it is asked to the active one, where it knows it. */
 static bool is_active(struct yarn *y, i32 at) {
     struct http_reply r = {0};
@@ -230,24 +255,36 @@ void yarn_nodes_read(const struct js *answer, struct yarn_nodes *out) {
         out->idle += strcmp(load, "idle") == 0;
         out->light += strcmp(load, "light") == 0;
         out->busy += strcmp(load, "busy") == 0;
+        out->memory += memory;
         out->most_memory = memory > out->most_memory ? memory : out->most_memory;
         out->most_cores = imax(out->most_cores, (i32)cores);
     }
 }
 
-/* Queues are nested; a queue is named by its last part, or by its path from root on. */
-static bool queue_among(const struct js *info, const char *queue) {
-    const struct js *all = js_get(js_get(info, "queues"), "queue");
-    if (strcmp(js_str(js_get(info, "queueName"), ""), queue) == 0 || strcmp(js_str(js_get(info, "queuePath"), ""), queue) == 0)
-        return true;
-    for (i64 i = 0; i < js_len(all); i++)
-        if (queue_among(js_at(all, i), queue)) return true;
-    return false;
+/* A queue is named by its last part, or by its path from root on. */
+static bool is_queue(const struct js *info, const char *queue) {
+    return strcmp(js_str(js_get(info, "queueName"), ""), queue) == 0 || strcmp(js_str(js_get(info, "queuePath"), ""), queue) == 0;
+}
+
+/* Queues are nested. */
+static const struct js *find_queue(const struct js *info, const char *queue) {
+    const struct js *all = js_get(js_get(info, "queues"), "queue"), *found = NULL;
+    if (is_queue(info, queue)) return info;
+    for (i64 i = 0; !found && i < js_len(all); i++) found = find_queue(js_at(all, i), queue);
+    return found;
+}
+
+f64 yarn_queue_most(const struct js *answer, const char *queue) {
+    const struct js *info = js_get(js_get(answer, "scheduler"), "schedulerInfo");
+    const struct js *found = info ? find_queue(info, queue ? queue : "default") : NULL;
+    const f64 most = js_f64(js_get(found, "absoluteMaxCapacity"), 100);
+    return most > 0 && most < 100 ? most : 100;
 }
 
 bool yarn_has_queue(const struct js *answer, const char *queue) {
     const struct js *info = js_get(js_get(answer, "scheduler"), "schedulerInfo");
-    return !info || js_len(js_get(js_get(info, "queues"), "queue")) == 0 || queue_among(info, queue); /* unknown: YARN decides */
+    return !info || js_len(js_get(js_get(info, "queues"), "queue")) == 0 ||
+           find_queue(info, queue) != NULL; /* unknown: YARN decides */
 }
 
 /* ------------------------------------------------------------------ in a container ------------------------------------------ */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/checkpoints.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -79,8 +80,7 @@ err snapshots_open(const struct learn_job *job, struct snapshots *out) {
     char dir[4096];
     *out = (struct snapshots){.job = job, .saved = clock_now(), .deadline = limit > 0 ? clock_now() + limit : 0};
     if (!job->run_dir) return 0;
-    if (snprintf(dir, sizeof dir, "%s/checkpoints", job->run_dir) >= (int)sizeof dir)
-        return FAIL(E702, "the path of the run folder is too long");
+    TRY(checkpoints_of(job->run_dir, dir));
     out->data = job->data->kind->hash(job->data);
     TRY(learner_of(job->o, &learner));
     out->options = options_hash(learner, job);

@@ -1,6 +1,8 @@
 """t_yarn.py - trainings on a real YARN of three nodes on this host (tests/yarn/cluster.py): ranks in containers, the idle node first, and that a lost
 container, node, application master or ResourceManager costs nothing: the model has the bits of an undisturbed run."""
+import getpass
 import glob
+import json
 import os
 import re
 import shutil
@@ -8,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 import e2e
 from e2e import AIR, Case, times
@@ -39,6 +42,28 @@ def reason():
     except (cluster.Absent, subprocess.TimeoutExpired) as why:
         return str(why)
     return ""
+
+
+def members(folder, number=None):
+    """Processes in containers of the cluster in this folder: {pid: member}."""
+    out = {}
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            words = whole(path).split("\0")
+            parent = re.search(r"PPid:\s*(\d+)", whole(os.path.dirname(path) + "/status")).group(1)
+            program = whole("/proc/%s/cmdline" % parent)
+            ours = "LOG_DIRS=" + folder + "/" in whole(os.path.dirname(path) + "/environ")
+        except (OSError, AttributeError):
+            continue
+        member = [w for w in words if w.startswith("--member=") and w != "--member=-1"]
+        if ours and len(words) > 2 and words[0].endswith("stretto") and words[1] == "join" and member and "/bin/bash" in program:
+            if number is None or member[0] == "--member=%d" % number:
+                out[int(path.split("/")[2])] = int(member[0].split("=")[1])
+    return out
+
+
+def user():
+    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
 
 class Yarn(Case):
@@ -86,20 +111,7 @@ class Yarn(Case):
         return self.application(text)
 
     def members(self, number=None):
-        """Processes in containers: {pid: member}."""
-        out = {}
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            try:
-                words = whole(path).split("\0")
-                parent = re.search(r"PPid:\s*(\d+)", whole(os.path.dirname(path) + "/status")).group(1)
-                program = whole("/proc/%s/cmdline" % parent)
-            except (OSError, AttributeError):
-                continue
-            member = [w for w in words if w.startswith("--member=") and w != "--member=-1"]
-            if len(words) > 2 and words[0].endswith("stretto") and words[1] == "join" and member and "/bin/bash" in program:
-                if number is None or member[0] == "--member=%d" % number:
-                    out[int(path.split("/")[2])] = int(member[0].split("=")[1])
-        return out
+        return members(self.yarn.folder, number)
 
     def nothing_left(self):
         self.yarn.wait(lambda: not self.members(), 30, "containers are left: %s" % self.members())
@@ -158,8 +170,13 @@ class Jobs(Yarn):
         self.nothing_left()
 
     def test_what_the_cluster_lacks(self):
+        hdfs = Standin()
+        self.addCleanup(hdfs.close)
         for options, said in ((["--nodes", "4"], "4 nodes are asked for, and the cluster has 3"),
                               (["--queue", "ml"], "the cluster has no queue \"ml\""),
+                              (["--queue", "small", "--nodes", "2", "--mem", "1G"],
+                               "the job needs 2048 MiB, and the queue \"small\" may have 1228 MiB, 10 % of the cluster"),
+                              (["--stage", hdfs.url], "the cluster works on file:///, and YARN looks for the program there"),
                               (["--mem", "64G"], "a container needs 65536 MiB, and the largest node has 4096 MiB"),
                               (["--ranks-per-node", "9"], "a container needs 9 vcores, and the largest node has 4"),
                               (["--mpi", "openmpi"], "--on yarn starts ranks by mpich, not by openmpi"),
@@ -181,6 +198,117 @@ class Jobs(Yarn):
             out, err = job.communicate(timeout=170)
             self.assertEqual(job.returncode, 0, err.decode())
             self.same_model("hand.model", "j%d.model" % k, "one of three")
+
+
+class Apart(Case):
+    """A cluster whose nodes see nothing of this host but HDFS: program, data, checkpoints, models and output go through it."""
+    @classmethod
+    def setUpClass(cls):
+        why = reason()
+        if not why and subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            why = "no mount namespace may be made here (unshare -m)"
+        if why:
+            print("skipped: " + why)
+            sys.exit(77)
+        cls.folder = tempfile.mkdtemp(prefix="stretto-yarn-apart-")
+        base = 17100 + os.getpid() % 400 * 10
+        cls.script, cls.at = os.path.join(e2e.ROOT, "tests", "hdfs", "hdfs.sh"), os.path.join(cls.folder, "hdfs")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
+        cls.addClassCleanup(subprocess.run, [cls.script, "down", cls.at])
+        up = subprocess.run([cls.script, "up", cls.at], env=dict(os.environ, HDFS_BASEPORT=str(base)), stdout=subprocess.PIPE, check=True, timeout=120)
+        cls.url = up.stdout.decode().strip()
+        cls.private = os.path.join(cls.folder, "private")  # where the user is; the nodes see it empty
+        os.mkdir(cls.private)
+        build = os.path.dirname(os.path.dirname(os.path.realpath(e2e.PROGRAM)))
+        hide = [cls.private, os.path.join(e2e.ROOT, "examples"), *[p for p in (os.path.join(build, "cli"), os.path.join(build, "src"), os.path.join(build, "bin"),
+                                                                           os.path.join(build, "lib")) if os.path.isdir(p)]]
+        cls.yarn = cluster.Yarn(os.path.join(cls.folder, "yarn"), 2, 18100 + os.getpid() % 400 * 10, "hdfs://127.0.0.1:%d" % (base + 1), hide)
+        os.makedirs(cls.yarn.folder)
+        cls.addClassCleanup(cls.yarn.down)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        cls.yarn.up()
+
+    def setUp(self):
+        super().setUp()
+        os.environ["STRETTO_YARN"] = self.yarn.url
+        self.home, self.dir = self.dir, tempfile.mkdtemp(dir=self.private)
+
+    def fetch(self, path, name):
+        """A file of HDFS, as the folder of the test has it."""
+        with urllib.request.urlopen("http://%s/webhdfs/v1%s?op=OPEN&user.name=%s" % (self.url[7:], path, user()), timeout=20) as r:
+            with open(self.path(name), "wb") as f:
+                f.write(r.read())
+        return self.path(name)
+
+    def names(self, path):
+        with urllib.request.urlopen("http://%s/webhdfs/v1%s?op=LISTSTATUS&user.name=%s" % (self.url[7:], path, user()), timeout=20) as r:
+            return [f["pathSuffix"] for f in json.loads(r.read())["FileStatuses"]["FileStatus"]]
+
+    def test_nothing_is_shared(self):
+        self.write("air.csv", whole(AIR))
+        command = [w if w != AIR else "air.csv" for w in SHORT]
+        self.stretto(*command, "--threads", "1", "-o", "hand.model", timeout=120)
+        submit = ["submit", "--on", "yarn", "--stage", self.url, "--nodes", "2", "--occupancy", "off"]
+        dry = self.stretto(*submit, "--dry-run", "--", *command, "-o", self.url + "/m/a.model")
+        self.assertRegex(dry.err, r"yarn: the program, its plug-in and libraries, \d+\.\d MB, as hdfs://\S+/\.stretto/program-[0-9a-f]{16}\.tar \(--stage\)")
+        self.assertRegex(dry.err, r"stage: air\.csv, \d+ bytes, as hdfs://\S+/\.stretto/[0-9a-f]{16}-air\.csv")
+        self.mkdir("/m")
+        r = self.stretto(*submit, "--wait", "--", *command, "-o", self.url + "/m/a.model", timeout=180)
+        self.fetch("/m/a.model", "yarn.model")
+        self.same_model("hand.model", "yarn.model", "through HDFS")
+        session = re.search(r"stretto-a-model-[0-9a-f]+", r.err).group()
+        self.assertIn("model " + self.url + "/m/a.model", whole(self.fetch("/m/a.model.run/%s.out.0" % session, "out")))
+        self.assertIn("report.html", self.names("/m/a.model.run"))
+        staged = self.names("/user/%s/.stretto" % user())
+        self.assertEqual(len(staged), 2, staged)
+        r = self.stretto(*submit, "--wait", "--", *command, "-o", self.url + "/m/b.model", timeout=180)  # the second time nothing is sent
+        self.assertIn("it is there", r.err)
+        self.assertEqual(self.names("/user/%s/.stretto" % user()), staged)
+        self.same_model("hand.model", os.path.basename(self.fetch("/m/b.model", "b.model")), "the second time")
+
+    def mkdir(self, path):
+        request = urllib.request.Request("http://%s/webhdfs/v1%s?op=MKDIRS&user.name=%s" % (self.url[7:], path, user()), method="PUT")
+        urllib.request.urlopen(request, timeout=20).close()
+
+    def test_a_program_that_is_not_on_the_nodes(self):
+        """Without --stage: one sentence with the remedy, and the application is gone."""
+        r = self.stretto("submit", "--on", "yarn", "--occupancy", "off", "--wait", "--", *SHORT, "-o", "n.model", status=None, timeout=120)
+        self.assertEqual(r.status, 8, r.err)
+        self.assertRegex(r.err, r"error\[E805\] a node of the cluster cannot start the program: .*stretto: No such file or directory")
+        self.assertRegex(r.err, r"fix: --stage hdfs://NAMENODE:9870")
+        self.yarn.wait(lambda: not self.yarn.ask("cluster/apps?states=RUNNING,ACCEPTED")["apps"], 60, "the application goes on")
+
+    def test_what_cannot_be_staged(self):
+        self.write("air.csv", whole(AIR))
+        command = ["train", "air.csv", *TRAIN[2:]]
+        for options, words, said in ((["--stage", "folder"], command, '"folder" is no folder of HDFS'),
+                                     (["--stage", self.url], [*command, "--plot", "p.svg"], "p.svg would be a file of a container"),
+                                     (["--stage", "hdfs://127.0.0.1:1"], command, "the name node cannot be used")):
+            os.environ["STRETTO_HDFS_PATIENCE"] = "1"
+            self.addCleanup(os.environ.pop, "STRETTO_HDFS_PATIENCE", None)
+            r = self.stretto("submit", "--on", "yarn", *options, "--", *words, "-o", self.url + "/n.model", status=None)
+            self.assertNotEqual(r.status, 0)
+            self.assertIn(said, r.err)
+            self.assertEqual(r.err.count("error["), 1, r.err)
+            self.assertIn("fix:", r.err)
+
+    def test_a_container_is_lost(self):
+        """Killed together with its folder: the next one begins with what is in HDFS."""
+        self.write("air.csv", whole(AIR))
+        command = [{AIR: "air.csv", "12000": "8000"}.get(w, w) for w in LONG]
+        self.stretto(*command, "--threads", "1", "-o", "hand.model", timeout=170)
+        self.mkdir("/l")
+        for member in (0, 1)[:times(1, 2)]:  # t_join.py loses both, on a stand-in for HDFS
+            name = "m%d.model" % member
+            job = self.start("submit", "--on", "yarn", "--stage", self.url, "--nodes", "2", "--occupancy", "off", "--wait", "--", *command, "-o",
+                             self.url + "/l/" + name)
+            self.yarn.wait(lambda: [n for n in self.names("/l/%s.run/checkpoints" % name) if n.endswith(".ckpt")], 90, "no checkpoint")
+            os.kill(list(members(self.yarn.folder, member))[0], signal.SIGKILL)
+            out, err = job.communicate(timeout=170)
+            self.assertEqual(job.returncode, 0, err.decode())
+            self.fetch("/l/" + name, name)
+            self.same_model("hand.model", name, "member %d lost" % member)
+            self.assertEqual([n for n in self.names("/l/%s.run" % name) if n == "checkpoints"], [])
 
 
 class Losses(Yarn):

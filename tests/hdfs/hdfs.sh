@@ -29,6 +29,8 @@ conf() {
         property fs.defaultFS "hdfs://127.0.0.1:$((base + 1))"
         property hadoop.tmp.dir "$dir/tmp"
         property hadoop.http.staticuser.user "$(id -un)"
+        property "hadoop.proxyuser.$(id -un).hosts" "*" # YARN acts for the user that hands in a service
+        property "hadoop.proxyuser.$(id -un).groups" "*"
         echo '</configuration>'
     } >"$dir/conf/core-site.xml"
     {

@@ -73,6 +73,7 @@ TEST(yarn_answers_are_read) {
     assert_int_equal(n.busy, 0);
     assert_int_equal(n.most_memory, 4096ll << 20);
     assert_int_equal(n.most_cores, 4);
+    assert_int_equal(n.memory, 4196ll << 20);
 }
 
 TEST(yarn_queues_are_found_at_any_depth) {
@@ -84,6 +85,17 @@ TEST(yarn_queues_are_found_at_any_depth) {
     assert_false(yarn_has_queue(o, "m") || yarn_has_queue(o, "root.ml"));
     js_free(o);
     assert_true(yarn_has_queue(NULL, "any")); /* then YARN decides */
+}
+
+TEST(yarn_queues_have_a_limit) {
+    struct js *o = json(
+        "{\"scheduler\": {\"schedulerInfo\": {\"queueName\": \"root\", \"absoluteMaxCapacity\": 100, \"queues\": {\"queue\": ["
+        "{\"queueName\": \"default\", \"absoluteMaxCapacity\": 60.5}, {\"queueName\": \"ml\", \"queuePath\": \"root.ml\","
+        " \"absoluteMaxCapacity\": 10}, {\"queueName\": \"odd\", \"absoluteMaxCapacity\": \"x\"}]}}}}");
+    assert_true(yarn_queue_most(o, NULL) == 60.5);
+    assert_true(yarn_queue_most(o, "root.ml") == 10);
+    assert_true(yarn_queue_most(o, "odd") == 100 && yarn_queue_most(o, "absent") == 100 && yarn_queue_most(NULL, "ml") == 100);
+    js_free(o);
 }
 
 TEST(join_members_meet_in_files) {
@@ -109,4 +121,5 @@ TEST(join_members_meet_in_files) {
 }
 
 T_MAIN(cmocka_unit_test(yarn_site_names_the_managers), cmocka_unit_test(yarn_answers_are_read),
-       cmocka_unit_test(yarn_queues_are_found_at_any_depth), cmocka_unit_test(join_members_meet_in_files))
+       cmocka_unit_test(yarn_queues_are_found_at_any_depth), cmocka_unit_test(yarn_queues_have_a_limit),
+       cmocka_unit_test(join_members_meet_in_files))

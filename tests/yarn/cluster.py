@@ -56,8 +56,10 @@ def xml(values):
 
 
 class Yarn:
-    def __init__(self, folder, nodes=2, port=18030):
-        self.folder, self.nodes, self.port = os.path.abspath(folder), nodes, port
+    def __init__(self, folder, nodes=2, port=18030, hdfs="", hide=()):
+        """hdfs: hdfs://HOST:PORT of a name node (RPC), the file system of the cluster in place of that of this host.  hide: folders that the NodeManagers and
+        their containers see empty, as on other hosts; they run in a mount namespace of their own (unshare)."""
+        self.folder, self.nodes, self.port, self.hdfs, self.hide = os.path.abspath(folder), nodes, port, hdfs, list(hide)
         self.url = "http://127.0.0.1:%d" % (port + 5)
 
     def host(self, i):
@@ -69,7 +71,7 @@ class Yarn:
     # ---- configuration ----------------------------------------------------------------------------------------------------
     def core(self):
         user = os.environ.get("USER") or subprocess.run(["id", "-un"], stdout=subprocess.PIPE).stdout.decode().strip()
-        return {"fs.defaultFS": "file:///", "hadoop.tmp.dir": self.path("tmp"), "hadoop.registry.zk.quorum": "127.0.0.1:%d" % (self.port + 6),
+        return {"fs.defaultFS": self.hdfs or "file:///", "hadoop.tmp.dir": self.path("tmp"), "hadoop.registry.zk.quorum": "127.0.0.1:%d" % (self.port + 6),
                 "hadoop.proxyuser.%s.hosts" % user: "*", "hadoop.proxyuser.%s.groups" % user: "*", "hadoop.http.staticuser.user": user}
 
     def manager(self):
@@ -81,7 +83,7 @@ class Yarn:
                 rm + "am.max-attempts": 4, rm + "recovery.enabled": "true", rm + "store.class":
                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
                 rm + "fs.state-store.uri": "file://" + self.path("state"),
-                "yarn.webapp.api-service.enable": "true", "yarn.service.base.path": "file://" + self.path("services"),
+                "yarn.webapp.api-service.enable": "true", "yarn.service.base.path": self.hdfs + "/services" if self.hdfs else "file://" + self.path("services"),
                 "yarn.service.am-resource.memory": 256, "yarn.service.am.java.opts": "-Xmx192m " + " ".join(JAVA),
                 "yarn.service.readiness-check-interval.seconds": 1, "yarn.node-attribute.fs-store.root-dir": "file://" + self.path("node-attributes"),
                 "yarn.scheduler.minimum-allocation-mb": 64, "yarn.scheduler.maximum-allocation-mb": MEMORY,
@@ -104,7 +106,8 @@ class Yarn:
     def configure(self, name, more):
         at, root = self.path("conf." + name), "yarn.scheduler.capacity."
         os.makedirs(at, exist_ok=True)
-        queues = {root + "root.queues": "default", root + "root.default.capacity": 100, root + "maximum-am-resource-percent": 0.9,
+        queues = {root + "root.queues": "default,small", root + "root.default.capacity": 90, root + "root.default.maximum-capacity": 100,
+                  root + "root.small.capacity": 10, root + "root.small.maximum-capacity": 10, root + "maximum-am-resource-percent": 0.9,
                   root + "resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
                   root + "node-locality-delay": -1, root + "per-node-heartbeat.multiple-assignments-enabled": "false"}
         for file, text in (("core-site.xml", xml(self.core())), ("yarn-site.xml", xml(dict(self.manager(), **more))),
@@ -114,11 +117,16 @@ class Yarn:
         return at
 
     # ---- processes --------------------------------------------------------------------------------------------------------
-    def daemon(self, name, conf, heap, *words):
+    def apart(self):
+        """The words that start a process which does not see the hidden folders."""
+        script = 'n=$1; shift; while [ "$n" -gt 0 ]; do mount -t tmpfs tmpfs "$1" || exit 1; shift; n=$((n - 1)); done; exec "$@"'
+        return ["unshare", "-m", "--", "sh", "-c", script, "sh", str(len(self.hide)), *self.hide] if self.hide else []
+
+    def daemon(self, name, conf, heap, *words, front=()):
         java = os.path.realpath(shutil.which("java"))
         env = dict(os.environ, JAVA_HOME=os.path.dirname(os.path.dirname(java)), HADOOP_CONF_DIR=conf, HADOOP_HOME=self.folder)
         with open(self.path(name + ".log"), "ab") as log:
-            child = subprocess.Popen(["java", "-Xmx" + heap, *JAVA, "-Dhadoop.home.dir=" + self.folder, "-cp", "%s:%s/*" % (conf, JARS), *words],
+            child = subprocess.Popen([*front, "java", "-Xmx" + heap, *JAVA, "-Dhadoop.home.dir=" + self.folder, "-cp", "%s:%s/*" % (conf, JARS), *words],
                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, start_new_session=True)
         with open(self.path(name + ".pid"), "w") as f:
             f.write(str(child.pid))
@@ -136,7 +144,7 @@ class Yarn:
         for part in ("local", "logs"):
             os.makedirs(self.path(host, part), exist_ok=True)
         self.daemon("nm%d" % i, self.configure(host, self.manager_of_node(host)), "256m",
-                    "org.apache.hadoop.yarn.server.nodemanager.NodeManager")
+                    "org.apache.hadoop.yarn.server.nodemanager.NodeManager", front=self.apart())
 
     def up(self):
         jars()

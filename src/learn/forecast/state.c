@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checkpoints.h"
 #include "base/fault.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -160,8 +161,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
 }
 
 err forecast_checkpoints(const struct fit *t, char dir[4096]) {
-    i32 n = snprintf(dir, 4096, "%s/checkpoints", t->job->run_dir);
-    return n < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
+    return checkpoints_of(t->job->run_dir, dir);
 }
 
 /* ------------------------------------------------------------------ saving -------------------------------------------------- */
