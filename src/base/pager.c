@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
@@ -24,6 +25,7 @@ enum {
     LOOK = 8,         /* runs between two looks at the memory of the process; */
     LOOK_PAGES = 128, /* or pages */
     SPARE = 512,      /* pages that the process may take between two looks */
+    PEEKS = 64,       /* peeks between two looks */
     LEAST = 512       /* resident pages that no limit takes away: 2 MiB */
 };
 
@@ -47,9 +49,10 @@ static struct {
     _Atomic i64 limit;
     const _Atomic i64 *live;
     i64 narea, pages, resident, faults; /* pages: of all areas */
-    i64 runs, taken;                    /* admitted since the last look, and their pages */
-    struct area *area[AREAS];           /* by address */
-    struct run ring[RUNS];              /* runs [head, tail), modulo RUNS */
+    u64 peeks;
+    i64 runs, taken;          /* admitted since the last look, and their pages */
+    struct area *area[AREAS]; /* by address */
+    struct run ring[RUNS];    /* runs [head, tail), modulo RUNS */
     u64 head, tail;
     i64 anonymous, file; /* bytes of the process at the last look: not of files; of files that are not watched */
     i64 other;           /* bytes of `anonymous` that are not of the heap */
@@ -102,12 +105,15 @@ static i64 budget(void) {
     return lmax(LEAST, lmin(pager.fit, (limit - pager.file - heap) / PAGE - SPARE));
 }
 
+/* The system call itself: transports of MPI put code of theirs in front of the functions of the C library. */
+static bool protect(char *at, i64 pages, int rights) { return syscall(SYS_mprotect, at, (size_t)pages * PAGE, rights) == 0; }
+
 static void drop_oldest(void) {
     const struct run *r = &pager.ring[pager.head++ % RUNS];
     if (!r->area) return;
     char *at = r->area->at + r->first * PAGE;
-    mprotect(at, (size_t)r->n * PAGE, PROT_NONE); /* first: nobody maps a page again while it is dropped */
-    madvise(at, (size_t)r->n * PAGE, MADV_DONTNEED);
+    protect(at, r->n, PROT_NONE); /* first: nobody maps a page again while it is dropped */
+    syscall(SYS_madvise, at, (size_t)r->n * PAGE, MADV_DONTNEED);
     memset(r->area->in + r->first, 0, (size_t)r->n);
     pager.resident -= r->n;
 }
@@ -143,7 +149,7 @@ static void admit(struct area *a, i64 k) {
     const struct run r = run_of(a, k);
     make_room(r.n);
     if (pager.tail - pager.head == RUNS) drop_oldest();
-    for (i32 tries = 0; mprotect(a->at + r.first * PAGE, (size_t)r.n * PAGE, a->rights) != 0; tries++) {
+    for (i32 tries = 0; !protect(a->at + r.first * PAGE, r.n, a->rights); tries++) {
         if (tries == 1) return; /* the signal then ends the process as one that is not ours */
         for (u64 half = (pager.tail - pager.head) / 2; half > 0; half--) drop_oldest(); /* too many mappings */
     }
@@ -198,7 +204,8 @@ static void on_fault(int n, siginfo_t *info, void *context) {
         pager.before.sa_handler(n);
 }
 
-/* A library that was loaded since may have replaced the handler, so this happens for every area. */
+/* A library that was loaded since may have replaced the handler (MPI, for its reports of crashes): so this happens for every
+ * area. */
 static bool take_signal(void) {
     struct sigaction now, mine = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigfillset(&mine.sa_mask);
@@ -220,7 +227,7 @@ void pager_limit(i64 bytes, const _Atomic i64 *heap) {
 }
 
 static bool put_area(struct area *a) {
-    if (pager.narea == AREAS || !take_signal() || mprotect(a->at, (size_t)a->pages * PAGE, PROT_NONE) != 0) return false;
+    if (pager.narea == AREAS || !take_signal() || !protect(a->at, a->pages, PROT_NONE)) return false;
     const i64 i = below(a->at);
     memmove(pager.area + i + 1, pager.area + i, sizeof *pager.area * (size_t)(pager.narea - i));
     pager.area[i] = a;
@@ -281,8 +288,19 @@ const void *pager_peek(const void *p, i64 n, void *copy) {
     const int fd = in ? -1 : a->fd;
     const i64 offset = in ? 0 : a->offset + at;
     if (!in && a->in[at / PAGE] && a->in[(at + n - 1) / PAGE]) in = true;
+    if (++pager.peeks % PEEKS == 0) { /* training may run on peeks alone while libraries take memory */
+        look();
+        make_room(0);
+    }
     unlock();
     return !in && pread(fd, copy, (size_t)n, offset) == (ssize_t)n ? copy : p;
+}
+
+void pager_restart(void) {
+    lock();
+    while (pager.head < pager.tail) drop_oldest();
+    if (pager.narea > 0) take_signal();
+    unlock();
 }
 
 void pager_trim(void) {

@@ -19,7 +19,7 @@
 void pager_limit(i64 bytes, const _Atomic i64 *live);
 i64 pager_limited(void); /* the limit */
 
-/* Watches `bytes` (a multiple of the page) at `at`, a shared mapping of a file with these rights (PROT_READ, PROT_WRITE).
+/* Watches the whole pages of `bytes` at `at`, a shared mapping of a file with these rights (PROT_READ, PROT_WRITE).
  * fd, offset: the file, which stays open; -1: pager_peek does not read it, and pager_drop keeps its blocks.
  * False, and nothing is changed, without a limit or where the tables are full. */
 bool pager_watch(void *at, size_t bytes, int rights, int fd, i64 offset);
@@ -29,6 +29,8 @@ bool pager_holds(const void *p); /* p lies in a watched mapping */
 /* n bytes at p, to be read now: p itself, or `copy` [n] after reading the file, where p is watched and not resident.  For a few
  * bytes at a random place this is ten times as fast as a run that is admitted and dropped. */
 const void *pager_peek(const void *p, i64 n, void *copy);
+/* Drops all runs and takes the signal again: around the loading of libraries, which need memory and may replace the handler. */
+void pager_restart(void);
 void pager_trim(void); /* drops runs until the process is within the limit: the heap has grown */
 
 struct pager_stats {
