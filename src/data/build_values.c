@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "base/str.h"
 #include "data/build.h"
 #include "data/mend.h"
@@ -201,7 +201,7 @@ static err fill_categories(const struct build *b, struct series *s) {
     for (i32 k = 0; k < b->ncat; k++) {
         const struct column *c = &b->t->col[b->cat[k]];
         TRY(arena_keep(&s->names, &s->cat_name[k], c->name));
-        ARENA_NEW(&s->names, s->code[k], s->nrow + 1);
+        ARENA_SPILL(&s->names, s->code[k], s->nrow + 1);
         for (i64 i = 0; i < s->nrow; i++) s->code[k][i] = b->row[i] < 0 ? -1 : c->code[b->row[i]];
         s->nword[k] = c->nword;
         ARENA_NEW(&s->names, s->word[k], c->nword + 1);
@@ -238,9 +238,9 @@ err build_values(struct build *b, struct series *s) {
     ARENA_NEW(&s->names, s->name, s->ncol);
     ARENA_NEW(&s->names, s->mean, s->ncol);
     ARENA_NEW(&s->names, s->dev, s->ncol);
-    NEW(s->v, s->ncol * s->nrow);
-    NEW(s->line, s->nrow);
-    if (b->gaps == GAPS_INTERPOLATE) NEW(s->filled, s->ncol * s->nrow);
+    NEW_SPILL(s->v, s->ncol * s->nrow);
+    NEW_SPILL(s->line, s->nrow);
+    if (b->gaps == GAPS_INTERPOLATE) NEW_SPILL(s->filled, s->ncol * s->nrow);
     bool made = false;
     for (i32 c = 0; c < s->ncol; c++) {
         TRY(arena_keep(&s->names, &s->name[c], b->t->col[b->col[c]].name));
