@@ -3,8 +3,8 @@ to the bits of the training in memory; on one rank and on two, from text, packed
 import gzip
 import os
 import random
+import resource
 import shutil
-import sys
 import unittest
 
 import e2e
@@ -78,6 +78,14 @@ class Memory(Case):
             peak = self.train(data, "held.model", "--memory", str(LIMIT))
             self.same_model("free.model", "held.model", data)
             self.assertLess(peak, 1.05 * LIMIT, data)
+
+    def test_hard_limit(self):
+        """Where the system refuses more memory of its own to the process, the training in memory ends, and the one from disk does not."""
+        def limited():
+            resource.setrlimit(resource.RLIMIT_DATA, (5 * LIMIT, 5 * LIMIT))
+        r = self.stretto("train", self.csv, *FAST, "-o", "m.model", status=6, timeout=300, preexec_fn=limited)
+        self.assertIn("error[E601]", r.err)
+        self.stretto("train", self.csv, *FAST, "--memory", LIMIT, "-o", "m.model", timeout=300, preexec_fn=limited)
 
     def test_disk_that_is_full(self):
         os.environ["STRETTO_FAULT"] = "*:0:spill=enospc"
