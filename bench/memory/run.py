@@ -65,7 +65,8 @@ def train(a, folder, data, more, launch):
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, **MPI), cwd=folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
-        sys.exit("%s: status %d\n%s%s" % (" ".join(command), done.returncode, peaks.read_text(), done.stderr))
+        print("%s: status %d\n%s%s" % (" ".join(command), done.returncode, peaks.read_text(), done.stderr), flush=True)
+        return None
     seen = [line.split() for line in peaks.read_text().splitlines()]
     with open(run / "metrics.jsonl") as f:
         speeds = [line["windows_per_s"] for line in map(json.loads, f) if "windows_per_s" in line]
@@ -75,6 +76,8 @@ def train(a, folder, data, more, launch):
 
 
 def row(name, runs, base):
+    if None in runs + base:
+        return "| %s | %d of %d runs did not end with a model | | | | | |" % (name, runs.count(None), len(runs))
     median = {k: statistics.median(r[k] for r in runs) for k in ("speed", "cpu", "wall")}
     same = all(r["weights"] == base[0]["weights"] for r in runs)
     if not same:
@@ -105,7 +108,8 @@ def main():
         for _ in range(a.turns):
             for name, (more, launch) in ways.items():
                 seen[name].append(train(a, folder, data, more, launch))
-                print(name, {k: round(v, 1) for k, v in seen[name][-1].items() if k != "weights"}, flush=True)
+                if seen[name][-1]:
+                    print(name, {k: round(v, 1) for k, v in seen[name][-1].items() if k != "weights"}, flush=True)
     lines = [row(name, seen[name], seen["in memory"]) for name in ways]
     head = """# Training from disk
 
