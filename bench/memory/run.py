@@ -27,7 +27,8 @@ MIB = 1 << 20
 OPTIONS = ["--target", "x0", "--past", ",".join("x%d" % i for i in range(1, COLUMNS)), "--horizon", "24", "--no-guard", "--base", "last",
            "--members", "1", "--steps", "600", "--max-steps", "0", "--validate-every", "300", "--threads", "2", "--progress", "none"]
 SHAPE = ["--context", "168", "--layers", "1", "--hidden", "64", "--batch", "64"]
-MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "STRETTO_WISDOM": "off"}
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "STRETTO_WISDOM": "off",
+       "STRETTO_DEADLINE": "900"}
 
 
 def table(path, mib):
