@@ -18,6 +18,7 @@
 #   make bench-ranks                   steps on several ranks, beside DDP: bench/results/ranks.md
 #   make bench-pipeline                input, computing, messages one after another or at once: bench/results/pipeline.md
 #   make bench-stages                  pipelines of layers: waiting, beside PyTorch, memory of a rank: bench/results/stages.md
+#   make bench-memory                  training from disk beside training in memory: bench/results/memory.md; BENCH="--turns 5"
 #   make bench-codecs                  wire codecs: GB/s and bytes saved, printed
 #   make bench-stores                  stores and codecs: speed, loss, bytes, kills: bench/results/stores.md; BENCH="--part local"
 #   make bench-placement-measured      placements of real nets on two ranks: bench/results/placement_measured.md
@@ -217,4 +218,7 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install docs clean
+bench-memory: release
+	bench/memory/run.py build/release $(BENCH)
+
+.PHONY: bench-memory soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install docs clean

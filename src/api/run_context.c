@@ -4,6 +4,7 @@
 
 #include "api/ranks.h"
 #include "base/mem.h"
+#include "base/pager.h"
 
 void plan_wishes(const struct options *o, struct resources *use) {
     use->parallel = o->parallel;
@@ -75,7 +76,9 @@ err run_context_open(const struct options *o, const struct events *events, const
                   struct run_context *out) {
     *out = (struct run_context){.use = {.events = events, .stop = stop}};
     mem_set_limit(o->memory);
+    pager_restart();
     err e = fill(o, joins, out);
+    pager_restart();
     if (e < 0) run_context_close(out);
     return e;
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/spill.h"
+
 enum { FIRST = 4 << 10, BLOCK = 64 << 10, ALIGN = 64 };
 
 struct arena_block {
@@ -43,6 +45,20 @@ void *arena_new(struct arena *a, size_t size) {
 void *arena_array(struct arena *a, i64 n, size_t size) {
     if (mem_check(n, size) < 0) return NULL;
     return arena_new(a, (size_t)n * size);
+}
+
+void *arena_spill(struct arena *a, i64 n, size_t size) {
+    struct arena_block *b;
+    if (mem_check(n, size) < 0 || spill_new((void **)&b, (i64)sizeof *b + n * (i64)size, 1) < 0) return NULL;
+    b->size = b->used = (size_t)n * size;
+    a->used += n * (i64)size;
+    if (a->last) { /* below the block that is being filled */
+        b->before = a->last->before;
+        a->last->before = b;
+    } else {
+        a->last = b;
+    }
+    return b->bytes;
 }
 
 char *arena_strndup(struct arena *a, const char *s, size_t n) {

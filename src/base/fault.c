@@ -21,7 +21,7 @@ struct demand {
     const char *latch; /* file, or NULL */
 };
 
-static const char *const phases[] = {"write", "rename", "manifest", "recovery", "report", "slow"};
+static const char *const phases[] = {"write", "rename", "manifest", "recovery", "report", "spill", "slow"};
 enum { SLOWEST = 100 };
 static const char *const kinds[] = {"kill9", "enospc", "bitflip"};
 

@@ -10,6 +10,7 @@
  *     phases: write     a part of a checkpoint is half written        manifest  all parts are written, the manifest is not
  *             rename    it is written and synced, not yet renamed     recovery  a checkpoint is about to be read (step 0)
  *             report    rank 0's report is written, not yet renamed (step 0)
+ *             spill     an array beyond --memory asks for room on the disk (step 0)
  *
  * Unset, a place costs one getenv. No place is inside a training step. */
 #ifndef STRETTO_BASE_FAULT_H

@@ -20,6 +20,7 @@
 #include "base/fault.h"
 #include "base/hdfs.h"
 #include "base/mem.h"
+#include "base/pager.h"
 
 enum { OUT_BUFFER = 1 << 18, READ_STEP = 1 << 20 };
 
@@ -296,6 +297,10 @@ err file_write(struct file_out *f, const void *p, i64 n) {
         i64 waiting = f->fill;
         f->fill = 0;
         TRY(put(f, f->buf, waiting));
+    }
+    for (; n >= OUT_BUFFER && pager_holds(p); p = (const char *)p + OUT_BUFFER, n -= OUT_BUFFER) {
+        memcpy(f->buf, p, OUT_BUFFER);
+        TRY(put(f, f->buf, OUT_BUFFER));
     }
     if (n >= OUT_BUFFER) return put(f, p, n);
     memcpy(f->buf + f->fill, p, (size_t)n);

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HEADER = 64, LINE = 64, HUGE_FROM = 4 << 20, HUGE_PAGE = 2 << 20, PAGE = 4096 };
+#include "base/pager.h"
+
+enum { HEADER = 64, LINE = 64, HUGE_FROM = 4 << 20, HUGE_PAGE = 2 << 20, PAGE = 4096, TRIM_FROM = 256 << 10 };
 
 /* A sanitizer must see where large blocks end; it gets them from the heap. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -20,6 +22,7 @@ enum { MAPPED = 1 };
 struct header {
     size_t size;
     size_t mapped; /* bytes from the header on, of a block with pages of its own; else 0 */
+    size_t file;   /* bytes of the mapping of a file that holds the block behind its first page, else 0 */
 };
 
 static _Atomic i64 live, peak, calls, limit, fail_in;
@@ -56,6 +59,7 @@ static struct header *new_block(size_t size) {
     if (!large) memset(block, 0, size + HEADER);
     block->size = size;
     block->mapped = large ? total : 0;
+    block->file = 0;
     return block;
 }
 
@@ -78,7 +82,14 @@ void *mem_alloc(size_t size) {
         return NULL;
     }
     count((i64)size);
+    if (cap > 0 && (size >= TRIM_FROM || size > (size_t)atomic_load(&live) % TRIM_FROM)) pager_trim();
     return (char *)block + HEADER;
+}
+
+void *mem_wrap(void *mapping, size_t bytes, size_t size) {
+    struct header *block = (struct header *)(void *)((char *)mapping + PAGE - HEADER);
+    *block = (struct header){.size = size, .file = bytes};
+    return (char *)mapping + PAGE;
 }
 
 static struct header *header_of(void *p) { return (struct header *)(void *)((char *)p - HEADER); }
@@ -86,6 +97,11 @@ static struct header *header_of(void *p) { return (struct header *)(void *)((cha
 void mem_free(void *p) {
     if (!p) return;
     struct header *block = header_of(p);
+    if (block->file) {
+        pager_drop(p);
+        munmap((char *)p - PAGE, block->file);
+        return;
+    }
     atomic_fetch_sub(&live, (i64)block->size);
     if (block->mapped)
         munmap(block, block->mapped);
@@ -147,5 +163,11 @@ struct mem_stats mem_stats(void) {
 }
 
 void mem_reset_peak(void) { atomic_store(&peak, atomic_load(&live)); }
-void mem_set_limit(i64 bytes) { atomic_store(&limit, bytes); }
+i64 mem_limit(void) { return atomic_load(&limit); }
+
+void mem_set_limit(i64 bytes) {
+    atomic_store(&limit, bytes);
+    pager_limit(bytes, &live);
+}
+
 void mem_fail_nth(i64 n) { atomic_store(&fail_in, n); }

@@ -15,6 +15,9 @@ char *mem_strdup(const char *s);
 void mem_free(void *p); /* NULL is allowed */
 void mem_zero(void *p); /* zeroes a whole block; the pages of a large one go back to the system until they are touched again */
 
+/* A block of `size` bytes behind the first page of a mapping of `bytes`, which mem_free unmaps (spill.h); not counted as heap. */
+void *mem_wrap(void *mapping, size_t bytes, size_t size);
+
 /* out = a zeroed array of n elements of type; fails the calling function with E601. */
 #define NEW(out, n) TRY(mem_new((void **)&(out), (i64)(n), sizeof *(out)))
 err mem_new(void **out, i64 n, size_t size);
@@ -30,6 +33,7 @@ struct mem_stats {
 struct mem_stats mem_stats(void);
 void mem_reset_peak(void);
 void mem_set_limit(i64 bytes);   /* 0 = none */
+i64 mem_limit(void);
 void mem_fail_nth(i64 n);        /* the n-th allocation from now fails (1 = the next); 0 = never.  Tests only. */
 
 #endif

@@ -3,11 +3,12 @@
 #include "base/zfile.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "base/file.h"
-#include "base/mem.h"
+#include "base/spill.h"
 
 enum { PIECE = 1 << 18 };
 
@@ -24,7 +25,16 @@ enum zkind zfile_kind(const void *head, i64 n) {
 }
 
 /* Ensures room for at least one more byte besides the final NUL. */
-static err grow(struct growing *g) { return mem_grow(&g->p, g->n + 1, &g->cap, 1); }
+static err grow(struct growing *g) {
+    void *more;
+    if (g->n + 1 < g->cap) return 0;
+    TRY(spill_new(&more, 2 * g->cap, 1));
+    memcpy(more, g->p, (size_t)g->n);
+    mem_free(g->p);
+    g->p = more;
+    g->cap *= 2;
+    return 0;
+}
 
 static err damaged(const char *path, const char *tool, const char *why) {
     char fix[64];
@@ -106,8 +116,8 @@ err zfile_load(const char *path, char **data, i64 *size) {
     }
     struct growing g = {.cap = lmax(1 << 16, 4 * f.size)};
     u8 *in = mem_alloc(PIECE);
-    g.p = in ? mem_alloc((size_t)g.cap) : NULL;
-    e = !g.p ? -E601 : kind == Z_GZIP ? unpack_gzip(&f, &g, in) : unpack_zstd(&f, &g, in);
+    e = in ? spill_new(&g.p, g.cap, 1) : -E601;
+    if (e >= 0) e = kind == Z_GZIP ? unpack_gzip(&f, &g, in) : unpack_zstd(&f, &g, in);
     mem_free(in);
     file_close(&f);
     if (e < 0) {

@@ -8,8 +8,8 @@
 
 static err windows_init(struct arena *a, const struct series *s, i32 ncol, i32 L, i32 H, struct windows *w) {
     *w = (struct windows){.s = s, .ahead = ahead_of(s, L, H), .nrow = s->nrow, .ncol = ncol, .L = L, .H = H};
-    ARENA_NEW(a, w->z, ncol * (s->nrow + 1));
-    ARENA_NEW(a, w->clear, ncol * s->nrow);
+    ARENA_SPILL(a, w->z, ncol * (s->nrow + 1));
+    ARENA_SPILL(a, w->clear, ncol * s->nrow);
     ARENA_NEW(a, w->first, ncol);
     for (i32 c = 0; c < ncol; c++) {
         const f32 *x = series_col(s, c);

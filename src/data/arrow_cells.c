@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "base/str.h"
 #include "data/arrow.h"
 
@@ -28,9 +28,9 @@ err arrow_columns(struct arrow *a) {
         c->type = is_text(f) ? COL_CATEGORY : is_time(f) ? COL_TIME : COL_NUMBER;
         c->zoned = f->type.zoned;
         c->zone = f->type.zone;
-        if (c->type == COL_CATEGORY) NEW(c->code, t->nrow);
-        else if (c->type == COL_TIME) NEW(c->time, t->nrow);
-        else NEW(c->number, t->nrow);
+        if (c->type == COL_CATEGORY) NEW_SPILL(c->code, t->nrow);
+        else if (c->type == COL_TIME) NEW_SPILL(c->time, t->nrow);
+        else NEW_SPILL(c->number, t->nrow);
     }
     return 0;
 }

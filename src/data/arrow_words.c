@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "base/str.h"
 #include "data/arrow.h"
 
@@ -218,8 +218,8 @@ static err words_to_times(struct arrow *a, struct arrow_field *f, const struct t
         offset[k] = time_offset(word, (i64)strlen(word), &zone) ? zone + 86400 : -1;
         zones |= offset[k] > 0;
     }
-    NEW(c->time, a->t->nrow);
-    if (zones) NEW(c->offset, a->t->nrow);
+    NEW_SPILL(c->time, a->t->nrow);
+    if (zones) NEW_SPILL(c->offset, a->t->nrow);
     for (i64 i = 0; i < a->t->nrow; i++) {
         c->time[i] = time[c->code[i]];
         if (zones) c->offset[i] = imax(offset[c->code[i]], 0);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "base/str.h"
 #include "data/build.h"
 #include "data/mend.h"
@@ -92,7 +92,7 @@ static err is_numbers(const struct table *t, const struct column *c, bool *yes) 
     i64 *time, n = 0, ups = 0;
     *yes = false;
     if (kind == TIME_NONE || t->nrow == 0) return 0;
-    NEW(time, t->nrow);
+    NEW_SPILL(time, t->nrow);
     for (i64 i = 0; i < t->nrow; i++) {
         if (isnan(c->number[i]) || !time_of_number(kind, c->number[i], &time[n])) continue;
         ups += n == 0 || time[n] >= time[n - 1];

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "base/str.h"
 #include "data/build.h"
 #include "data/check.h"
@@ -146,11 +146,11 @@ static err absent_rows(const struct build *b, const struct gap_count *g) {
 static err insert(struct build *b, i64 absent) {
     i64 n = b->n + absent, *time, *row, k = 0;
     i32 *same = NULL;
-    NEW(time, n);
-    if (mem_new((void **)&row, n, sizeof *row) < 0 || (b->same && mem_new((void **)&same, n, sizeof *same) < 0)) {
+    NEW_SPILL(time, n);
+    if (spill_new((void **)&row, n, sizeof *row) < 0 || (b->same && spill_new((void **)&same, n, sizeof *same) < 0)) {
         mem_free(time);
         mem_free(row);
-        return -E601;
+        return -err_last()->code;
     }
     for (i64 i = 0; i < b->n; i++) {
         i64 steps = i ? time_steps(b->time[i - 1], b->time[i], &b->freq) : 1;

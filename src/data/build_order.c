@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "base/str.h"
 #include "data/build.h"
 #include "data/check.h"
@@ -45,7 +45,7 @@ static err rises(const struct build *b, const struct key *k, bool *yes, i64 *ser
         size *= k->c[j]->nword + 1;
         if (size > 8 * b->n + 4096) return 0; /* far more than rows: a shuffled file */
     }
-    NEW(last, size);
+    NEW_SPILL(last, size);
     for (i64 g = 0; g < size; g++) last[g] = INT64_MIN;
     bool up = true;
     for (i64 i = 0; i < b->n && up; i++) {

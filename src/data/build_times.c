@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "base/str.h"
 #include "data/build.h"
 
@@ -108,7 +108,7 @@ static err row_time(struct build *b, i64 row, const enum unit *unit) {
 
 static err combine(struct build *b) {
     enum unit unit[TIME_PARTS] = {0}, next = UNIT_YEAR;
-    NEW(b->time, b->t->nrow);
+    NEW_SPILL(b->time, b->t->nrow);
     for (i32 k = 0; k < b->ntime; k++) {
         const struct column *col = &b->t->col[b->time_col[k]];
         enum unit named = col->type == COL_TIME ? UNIT_DAY : unit_named(col->name);
@@ -218,7 +218,7 @@ static err cut_range(struct build *b) {
 
 /* Merges rows of equal time: keeps the first or last, or a group whose mean is taken later. */
 static err collapse(struct build *b) {
-    if (b->dups == DUPS_MEAN) NEW(b->same, b->n);
+    if (b->dups == DUPS_MEAN) NEW_SPILL(b->same, b->n);
     i64 n = 0;
     for (i64 i = 0; i < b->n; i++) {
         bool again = n > 0 && b->time[i] == b->time[n - 1];
@@ -240,7 +240,7 @@ static err collapse(struct build *b) {
 
 err build_times(struct build *b) {
     b->n = b->t->nrow;
-    NEW(b->row, b->n);
+    NEW_SPILL(b->row, b->n);
     for (i64 i = 0; i < b->n; i++) b->row[i] = i;
     err e = b->ntime ? combine(b) : 0;
     if (e < 0) { /* without valid times the cells cannot be checked */

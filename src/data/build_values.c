@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "base/str.h"
 #include "data/build.h"
 #include "data/mend.h"
@@ -265,7 +265,7 @@ static err fill_categories(const struct build *b, struct series *s) {
     for (i32 k = 0; k < b->ncat; k++) {
         const struct column *c = &b->t->col[b->cat[k]];
         TRY(arena_keep(&s->names, &s->cat_name[k], c->name));
-        ARENA_NEW(&s->names, s->code[k], width * s->nrow + 1);
+        ARENA_SPILL(&s->names, s->code[k], width * s->nrow + 1);
         for (i32 t = 0; t < width; t++)
             for (i64 i = 0; i < s->nrow; i++) {
                 const i64 row = build_row(b, t, i);
@@ -336,9 +336,9 @@ err build_values(struct build *b, struct series *s) {
     TRY(name_columns(b, s));
     ARENA_NEW(&s->names, s->mean, s->ncol);
     ARENA_NEW(&s->names, s->dev, s->ncol);
-    NEW(s->v, s->ncol * s->nrow);
-    NEW(s->line, s->nrow);
-    if (b->gaps == GAPS_INTERPOLATE) NEW(s->filled, s->ncol * s->nrow);
+    NEW_SPILL(s->v, s->ncol * s->nrow);
+    NEW_SPILL(s->line, s->nrow);
+    if (b->gaps == GAPS_INTERPOLATE) NEW_SPILL(s->filled, s->ncol * s->nrow);
     bool made = false;
     for (i32 c = 0; c < s->ncol; c++) {
         s->dev[c] = 1;

@@ -12,11 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/pager.h"
 
 static const char magic[] = "STRTABL2";
 enum { MAGIC = 8, FAMILY = 7, PREFIX = 16, HASH = 8, HEADER_MAX = 1 << 30 }; /* FAMILY: bytes of the magic without the version */
@@ -309,6 +311,7 @@ static err read_map(struct table *t, struct js **o) {
     TRY(file_map(t->path, &m));
     t->map = (void *)(uintptr_t)m.p;
     t->map_size = (size_t)m.size;
+    if (!file_is_remote(t->path)) pager_watch(t->map, t->map_size, PROT_READ, -1, 0); /* only within --memory */
     TRY(check_bytes(t->path, &m, &n));
     TRY(js_parse((const char *)m.p + PREFIX, n, t->path, o));
     return read_header(t, *o, PREFIX + (i64)n);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "base/str.h"
 #include "data/build.h"
 #include "data/mend.h"
@@ -183,7 +183,7 @@ static err find_suspects(const struct build *b, struct findings *f, const struct
     struct str text = {0};
     i32 said = 0;
     f64 *buf;
-    NEW(buf, b->t->nrow);
+    NEW_SPILL(buf, b->t->nrow);
     for (i32 i = 0; i < b->t->ncol && said < SUSPECTS; i++) {
         const struct column *c = &b->t->col[i];
         bool time = false;

@@ -1,7 +1,7 @@
 /* csv.c - the reader of text tables: runs the stages that csv.h shows. */
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "data/csv.h"
 #include "data/reader.h"
 
@@ -45,17 +45,17 @@ static err make_columns(struct csv *c) {
         col->missing_text = NULL;
         if (field->kind == FIELD_NUMBER) {
             col->type = COL_NUMBER;
-            if (!col->number) NEW(col->number, t->nrow);
+            if (!col->number) NEW_SPILL(col->number, t->nrow);
         } else if (field->kind == FIELD_TIME) {
             col->type = COL_TIME;
             col->order = field->order;
-            if (!col->time) NEW(col->time, t->nrow);
-            if (!col->offset && field->zoned) NEW(col->offset, t->nrow);
+            if (!col->time) NEW_SPILL(col->time, t->nrow);
+            if (!col->offset && field->zoned) NEW_SPILL(col->offset, t->nrow);
         } else {
             col->type = COL_CATEGORY;
             mem_free(col->number); /* earlier typed as numbers */
             col->number = NULL;
-            if (!col->code) NEW(col->code, t->nrow);
+            if (!col->code) NEW_SPILL(col->code, t->nrow);
         }
         if (field->kind == FIELD_NUMBER) field->number = col->number;
         else if (field->kind == FIELD_TIME) field->t = col->time;
@@ -79,7 +79,7 @@ static err make_tallies(struct csv *c) {
 static err make_lines(struct csv *c) {
     bool uneven = c->data_line != 1 + c->t->has_header;
     for (i64 i = 0; i < c->nchunk; i++) uneven |= c->chunk[i].uneven;
-    if (uneven && !c->t->line) NEW(c->t->line, c->t->nrow);
+    if (uneven && !c->t->line) NEW_SPILL(c->t->line, c->t->nrow);
     return 0;
 }
 

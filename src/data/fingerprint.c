@@ -10,7 +10,7 @@
 #include "data/fingerprint_blocks.h"
 #include "data/time.h"
 
-enum { SCHEMA = 1, COLUMNS_MOST = 1 << 24 };
+enum { SCHEMA = 1, COLUMNS_MOST = 1 << 24, BLOCK_BYTES = 512, SHARE = 16 }; /* of a block as JSON; of --memory for all of them */
 static const i64 step_most = (i64)1 << 40;
 static const char *const part_names[FINGERPRINT_PARTS] = {"training", "validation", "test", "beyond"};
 
@@ -148,10 +148,16 @@ static err spans(const struct series *s, struct fingerprint *f) {
     return 0;
 }
 
+/* Blocks of all columns together. */
+static i64 blocks_most(void) {
+    const i64 limit = mem_limit();
+    return limit ? lmin(FINGERPRINT_BLOCKS, lmax(FINGERPRINT_PARTS, limit / SHARE / BLOCK_BYTES)) : FINGERPRINT_BLOCKS;
+}
+
 err fingerprint_make(const struct series *s, const struct split *p, struct fingerprint *out) {
     const i64 columns = (s->time != NULL) + s->ncol + s->ncat;
     *out = (struct fingerprint){.rows = s->nrow, .step = 1, .split = *p};
-    while (out->step < s->nrow && columns * all_blocks(out) > FINGERPRINT_BLOCKS) out->step *= 2;
+    while (out->step < s->nrow && columns * all_blocks(out) > blocks_most()) out->step *= 2;
     out->nblock = all_blocks(out);
     err e = fingerprint_columns(s, out);
     if (e >= 0) e = spans(s, out);

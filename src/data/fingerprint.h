@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "data/series.h"
 
-enum { FINGERPRINT_BLOCKS = 1 << 15, FINGERPRINT_PARTS = 4 }; /* blocks: of all columns together */
+enum { FINGERPRINT_BLOCKS = 1 << 15, FINGERPRINT_PARTS = 4 }; /* blocks: of all columns together, fewer within --memory */
 
 struct print_block {
     u64 hash;

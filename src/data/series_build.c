@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/spill.h"
 #include "data/build.h"
 #include "data/check.h"
 
@@ -58,7 +58,7 @@ err series_wrap(const f64 *values, i64 nrow, i32 ncol, const char *const *names,
         col[c] = (struct column){.name = names[c], .field = c + 1, .number = (f64 *)(uintptr_t)(values + c * nrow)};
     err e = 0;
     if (step_seconds > 0) {
-        e = mem_new((void **)&time, nrow, sizeof *time);
+        e = spill_new((void **)&time, nrow, sizeof *time);
         for (i64 i = 0; e >= 0 && i < nrow; i++) time[i] = first_time + i * step_seconds;
         col[t.ncol++] = (struct column){.name = "(time)", .field = ncol + 1, .type = COL_TIME, .time = time};
     }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/mem.h"
+#include "base/pager.h"
 #include "data/names.h"
 #include "data/table.h"
 
@@ -23,6 +24,7 @@ void table_free(struct table *t) {
     if (!t) return;
     if (t->map) {
         mem_free(t->col);
+        pager_drop(t->map);
         munmap(t->map, t->map_size);
     } else {
         table_drop_columns(t);

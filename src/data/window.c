@@ -3,7 +3,10 @@
 
 #include <math.h>
 
+#include "base/pager.h"
 #include "data/time.h"
+
+enum { COPIES = 4, COPY = 4096 }; /* rows that lie on the disk: windows in use at a time; rows of one */
 
 i64 window_origins(const struct window_set *w) {
     return w->end <= w->first ? 0 : (w->end - w->first + w->stride - 1) / w->stride;
@@ -42,15 +45,33 @@ static void fill_calendar(const struct series *s, i64 row, f32 *out) {
 /* A column as one sample sees it: rows [from, origin); from `known` on the value of known - 1 is held (series_known). */
 struct view {
     const f32 *v;
+    i64 at; /* row of v[0] */
     i64 from, known, origin;
 };
 
-static struct view view_of(const struct window_shape *p, const struct series *s, i32 col, i64 origin) {
-    i64 known = col < series_first_ahead(s) ? series_known(s, col, origin) : origin;
-    return (struct view){series_col(s, col), lmax(0, origin - p->context), known, origin};
+/* Rows [lo, hi) of a column that are read now, or the whole column; *at: the first of them.  Beyond --memory they may be copies,
+ * which are valid until this thread asks for COPIES more. */
+static const f32 *rows_of(const struct series *s, i32 col, i64 lo, i64 hi, i64 *at) {
+    static _Thread_local f32 copy[COPIES][COPY];
+    static _Thread_local u32 turn;
+    const f32 *v = series_col(s, col);
+    *at = 0;
+    if (lo < 0 || hi <= lo || hi - lo > COPY) return v;
+    const f32 *there = pager_peek(v + lo, (hi - lo) * (i64)sizeof *v, copy[turn % COPIES]);
+    if (there == v + lo) return v;
+    turn++;
+    *at = lo;
+    return there;
 }
 
-static f32 seen(const struct view *w, i64 i) { return w->v[i < w->known ? i : w->known - 1]; }
+static struct view view_of(const struct window_shape *p, const struct series *s, i32 col, i64 origin) {
+    i64 known = col < series_first_ahead(s) ? series_known(s, col, origin) : origin;
+    struct view w = {.from = lmax(0, origin - p->context), .known = known, .origin = origin};
+    w.v = rows_of(s, col, lmin(w.from, known - 1), origin, &w.at);
+    return w;
+}
+
+static f32 seen(const struct view *w, i64 i) { return w->v[(i < w->known ? i : w->known - 1) - w->at]; }
 
 static f32 last_observed(const struct view *w) {
     for (i64 i = w->origin - 1; i >= w->from; i--)
@@ -141,9 +162,10 @@ void window_fill_future(const struct window_shape *p, const struct series *s, i6
         f32 *out = k.p + ((i64)t * k.B + b) * k.ld;
         i64 row = origin + (i64)t * p->out_seg;
         for (i32 c = 0; c < s->nknown; c++, out += p->out_seg) {
-            const f32 *x = series_col(s, series_ahead_of(s, c, col));
+            i64 at;
+            const f32 *x = rows_of(s, series_ahead_of(s, c, col), row, lmin(row + p->out_seg, s->nrow), &at);
             for (i32 j = 0; j < p->out_seg; j++) {
-                f32 v = row + j < s->nrow ? x[row + j] : 0.f;
+                f32 v = row + j < s->nrow ? x[row + j - at] : 0.f;
                 out[j] = isnan(v) ? 0.f : v;
             }
         }
@@ -155,9 +177,12 @@ i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 orig
                   struct window_dst y, i32 b) {
     f32 inverse = 1.f / div;
     i32 present = 0;
+    i64 at;
+    const f32 *v = rows_of(s, col, origin, lmin(origin + p->horizon, s->nrow), &at);
     for (i32 i = 0; i < p->nout * p->out_seg; i++) {
         f32 *out = y.p + ((i64)(i / p->out_seg) * y.B + b) * y.ld + i % p->out_seg;
-        *out = i < p->horizon && origin + i < s->nrow ? (series_target(s, col, origin + i) - shift) * inverse : (f32)NAN;
+        const bool there = i < p->horizon && origin + i < s->nrow && !series_filled(s, col, origin + i);
+        *out = there ? (v[origin + i - at] - shift) * inverse : (f32)NAN;
         present += !isnan(*out);
     }
     return present;
