@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 #include "data/arrow.h"
 #include "data/reader.h"
@@ -135,6 +136,7 @@ static err walk_part(struct arrow *a, i32 part, bool cells) {
     char head[HEAD];
     TRY(file_open(m.path, &f));
     m.file = &f;
+    m.path = f.path;
     err e = f.size < HEAD ? arrow_damaged(&m, "the file is empty or cut off") : file_read_at(&f, 0, head, HEAD);
     if (e >= 0 && !arrow_head(head, HEAD, &m.next)) e = arrow_damaged(&m, "the file does not begin as one");
     if (e >= 0) e = walk_messages(a, &m, part, cells);
@@ -199,7 +201,7 @@ static void arrow_free(struct arrow *a) {
 static err read(const char *path, const struct read_options *o, struct table **out) {
     struct arrow a = {.o = o};
     NEW(a.t, 1);
-    err e = arena_keep(&a.t->names, &a.t->path, path);
+    err e = arena_keep(&a.t->names, &a.t->path, input_label(path));
     if (e >= 0) e = read_parts(&a);
     arrow_free(&a);
     if (e < 0) table_free(a.t);

@@ -1,6 +1,7 @@
 /* csv.c - the reader of text tables: runs the stages that csv.h shows. */
 #include <string.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 #include "data/csv.h"
 #include "data/reader.h"
@@ -132,9 +133,9 @@ static err read(const char *path, const struct read_options *o, struct table **o
     struct table *t;
     NEW(t, 1);
     const char *slash = strrchr(path, '/');
-    struct csv c = {.o = o, .t = t, .src = {.path = path, .name = strlen(path) > 120 && slash ? slash + 1 : path}};
+    struct csv c = {.o = o, .t = t, .src = {.path = path, .name = strlen(path) > 120 && slash ? slash + 1 : input_label(path)}};
     c.src.file.fd = -1;
-    err e = arena_keep(&t->names, &t->path, path);
+    err e = arena_keep(&t->names, &t->path, input_label(path));
     if (e >= 0) e = csv_open(&c.src);
     if (e >= 0) e = read_text(&c);
     csv_free(&c);

@@ -135,7 +135,7 @@ static err load(struct csv *c, i64 i, i32 thread, char **p) {
     for (k->to = end; k->to < size && (*p)[k->to - from - 1] != '\n'; more *= 4) { /* extend to the end of the last line */
         i64 to = lmin(k->to + more, size);
         if (to - k->from > CSV_LINE_MAX)
-            return FAIL_AT(E202, c->src.path, NULL, "a line of more than %d MiB near byte %lld: this is no text table",
+            return FAIL_AT(E202, c->src.name, NULL, "a line of more than %d MiB near byte %lld: this is no text table",
                            CSV_LINE_MAX >> 20, (long long)k->from);
         TRY(csv_read(&c->src, &c->buffer[thread], from, to, p));
         feed = memchr(*p + (k->to - from), '\n', (size_t)(to - k->to));
@@ -235,7 +235,7 @@ static err rescan_inside(struct csv *c, i64 i, i64 *owner) {
     c->chunk[*owner].to = k->from;
     c->chunk[*owner].lines += feeds;
     if (k->from - c->chunk[*owner].from > CSV_LINE_MAX)
-        return FAIL_AT(E206, c->src.path, NULL, "a quoted field of more than %d MiB near byte %lld", CSV_LINE_MAX >> 20,
+        return FAIL_AT(E206, c->src.name, NULL, "a quoted field of more than %d MiB near byte %lld", CSV_LINE_MAX >> 20,
                        (long long)c->chunk[*owner].from);
     if (k->from < k->to) *owner = i;
     return 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 #include "data/names.h"
 #include "data/table.h"
@@ -83,6 +84,7 @@ err table_need(const struct table *t, const char *name, const char *flag, i32 *o
 i64 table_line(const struct table *t, i64 row) { return t->line ? t->line[row] : row + 1 + t->has_header; }
 
 void file_where(const char *file, i64 line, i32 field, char where[256]) {
+    file = input_label(file);
     if (field > 0) snprintf(where, 256, "%.200s:%lld:%d", file, (long long)line, field);
     else snprintf(where, 256, "%.200s:%lld", file, (long long)line);
 }
