@@ -1,65 +1,26 @@
 /* arrow.c - the reader of Arrow tables: finds the parts, walks over their messages twice (arrow.h). */
-#include <dirent.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/input.h"
 #include "base/mem.h"
 #include "data/arrow.h"
+#include "data/folder.h"
 #include "data/reader.h"
 
 enum { HEAD = 8 };
 
 /* ------------------------------------------------------------------ the parts ----------------------------------------------- */
 
-static bool is_dir(const char *path) {
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
+static const char *const endings[] = {".arrows", ".arrow", NULL};
 
-static bool is_part(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return dot && dot > name && (!strcmp(dot, ".arrows") || !strcmp(dot, ".arrow"));
-}
-
-static int by_name(const void *x, const void *y) {
-    return strcmp(((const struct arrow_part *)x)->path, ((const struct arrow_part *)y)->path);
-}
-
-/* The parts of a folder in the order of their names: part-00000.arrows, part-00001.arrows. */
-static err list_folder(struct arrow *a, const char *path) {
-    char whole[PATH_MAX];
-    i64 cap = 0;
-    err e = 0;
-    DIR *d = opendir(path);
-    for (const struct dirent *f = d ? readdir(d) : NULL; f && e >= 0; f = readdir(d)) {
-        if (!is_part(f->d_name)) continue;
-        snprintf(whole, sizeof whole, "%.3000s%s%.255s", path, path[strlen(path) - 1] == '/' ? "" : "/", f->d_name);
-        e = mem_grow((void **)&a->part, a->npart, &cap, sizeof *a->part);
-        if (e >= 0) e = arena_keep(&a->memory, &a->part[a->npart].path, whole);
-        a->npart += e >= 0;
-    }
-    if (d) closedir(d);
-    if (a->npart > 1) qsort(a->part, (size_t)a->npart, sizeof *a->part, by_name);
-    return e;
-}
-
+/* The parts of a folder: part-00000.arrows, part-00001.arrows. */
 static err list_parts(struct arrow *a, const char *path) {
-    if (is_dir(path)) return list_folder(a, path);
-    NEW(a->part, 1);
+    const char **file = &path;
     a->npart = 1;
-    return arena_keep(&a->memory, &a->part[0].path, path);
-}
-
-static bool has_parts(const char *path) {
-    DIR *d = opendir(path);
-    bool found = false;
-    for (const struct dirent *f = d ? readdir(d) : NULL; f && !found; f = readdir(d)) found = is_part(f->d_name);
-    if (d) closedir(d);
-    return found;
+    if (folder_is(path)) TRY(folder_list(&a->memory, path, endings, &file, &a->npart));
+    ARENA_NEW(&a->memory, a->part, a->npart);
+    for (i32 k = 0; k < a->npart; k++) TRY(arena_keep(&a->memory, &a->part[k].path, file[k]));
+    return 0;
 }
 
 static bool is(const char *path) {
@@ -67,7 +28,7 @@ static bool is(const char *path) {
     struct file_in f;
     char head[HEAD];
     i64 first;
-    if (is_dir(path)) return has_parts(path);
+    if (folder_is(path)) return folder_has(path, endings);
     if (file_open(path, &f) < 0) {
         err_put(&before); /* the next reader reports it */
         return false;
@@ -153,12 +114,14 @@ static err need_values(const struct arrow *a) {
 
 static err name_parts(struct arrow *a) {
     struct table *t = a->t;
-    if (a->npart == 1 && !is_dir(t->path)) return 0;
+    if (a->npart == 1 && !folder_is(t->path)) return 0;
     ARENA_NEW(&t->names, t->part, a->npart);
     t->npart = a->npart;
     for (i32 k = 0; k < a->npart; k++) {
         TRY(arena_keep(&t->names, &t->part[k].path, a->part[k].path));
         t->part[k].row = k ? t->part[k - 1].row + a->part[k - 1].rows : 0;
+        t->part[k].line = t->part[k].row + 1;
+        t->part[k].own = 1;
     }
     return 0;
 }
@@ -193,7 +156,6 @@ static void arrow_free(struct arrow *a) {
     for (i32 i = 0; i < ARROW_BUFFERS; i++) mem_free(a->room[i].p);
     mem_free(a->packed.p);
     mem_free(a->meta.p);
-    mem_free(a->part);
     vocab_free(&a->index);
     arena_free(&a->memory);
 }

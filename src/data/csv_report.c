@@ -17,7 +17,8 @@ void csv_clean(char *to, size_t size, const char *s, i64 n) {
 }
 
 void csv_where(const struct csv *c, i64 line, i32 field, char where[256]) {
-    table_where_at(c->t, c->src.name, line, field, where);
+    const struct csv_part *part = csv_part_of(&c->src, line, &line);
+    table_where_at(c->t, part ? part->src.name : c->src.name, line, field, where);
 }
 
 err csv_fail_encoding(struct csv *c, const struct csv_chunk *k, i64 line) {
@@ -119,14 +120,20 @@ static i32 by_row(const void *a, const void *b) {
     return x->row != y->row ? (x->row < y->row ? -1 : 1) : x->field - y->field;
 }
 
-/* Line numbers of the first five matching problems: "4127, 4130, ..." */
-static void line_list(const struct csv_problem *p, i32 n, i32 field, i64 total, char *to, size_t size) {
+/* Line numbers of the first five matching problems: "4127, 4130, ..."; of a folder, those in the file of the first. */
+static void line_list(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 total, char *to, size_t size) {
     size_t fill = 0;
     i32 shown = 0;
+    const struct csv_part *first = NULL;
     to[0] = 0;
-    for (i32 i = 0; i < n && shown < 5; i++)
-        if (p[i].field == field)
-            fill += (size_t)snprintf(to + fill, size - fill, "%s%lld", shown++ ? ", " : "", (long long)p[i].line);
+    for (i32 i = 0; i < n && shown < 5; i++) {
+        i64 line;
+        if (p[i].field != field) continue;
+        const struct csv_part *part = csv_part_of(&c->src, p[i].line, &line);
+        if (shown && part != first) break;
+        first = part;
+        fill += (size_t)snprintf(to + fill, size - fill, "%s%lld", shown++ ? ", " : "", (long long)line);
+    }
     if (shown < total) snprintf(to + fill, size - fill, ", ...");
 }
 
@@ -153,10 +160,11 @@ static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, 
     char where[256], row[400], lines[120], fix[700], from[MEND_PATH], to[MEND_PATH];
     csv_where(c, p[0].line, 0, where);
     show_row(c, p[0].text, row, sizeof row);
-    line_list(p, n, 0, ragged, lines, sizeof lines);
+    line_list(c, p, n, 0, ragged, lines, sizeof lines);
     bool comma = longer == ragged && c->nfield > 1 && like_decimal_comma(c, p[0].text);
     i64 all = c->t->nrow + c->t->has_header;
-    const bool title = ragged > 4 && longer == ragged && 10 * ragged >= 9 * c->t->nrow; /* the first line is the odd one */
+    bool title = ragged > 4 && longer == ragged && 10 * ragged >= 9 * c->t->nrow; /* the first line is the odd one */
+    title = title && !c->src.npart;
     if (ragged == 1) snprintf(fix, sizeof fix, "repair line %s", lines);
     else if (title)
         snprintf(fix, sizeof fix, "tail -n +2 %s > %s   (is there a title line above the header?)", mend_from(c->t->path, from),
@@ -193,6 +201,10 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
         if (p[i].field == field + 1)
             fill += snprintf(cut + fill, sizeof cut - (size_t)fill, "%s%lldd", found++ ? ";" : "", (long long)p[i].line);
     const char *other = c->field[field].time.kind == TIME_CUSTOM ? "   or   another --time-format" : "";
+    if (c->src.npart) {
+        snprintf(fix, CELL_FIX, "repair the file, or take such lines out (when they are totals or notes)%s", other);
+        return;
+    }
     if (found < bad || c->t->turned) {
         snprintf(fix, CELL_FIX, "repair these lines, or take them out (when they are totals or notes): %lld are too many for a "
                  "command here%s", (long long)bad, other);
@@ -207,7 +219,7 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
     char where[256], lines[120], fix[CELL_FIX], many[180] = "", cell[MEND_PATH], word[MEND_PATH];
     csv_where(c, p[0].line, field + 1, where);
-    line_list(p, n, field + 1, bad, lines, sizeof lines);
+    line_list(c, p, n, field + 1, bad, lines, sizeof lines);
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
     const char *name = c->name[field];
     if (c->field[field].kind == FIELD_TIME) {

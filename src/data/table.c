@@ -98,8 +98,15 @@ void table_where_at(const struct table *t, const char *file, i64 line, i32 field
 void table_where(const struct table *t, i64 row, const struct column *c, char where[256]) {
     i32 k = t->npart - 1;
     while (k > 0 && t->part[k].row > row) k--;
-    const i64 before = k >= 0 ? t->part[k].row : 0;
+    const i64 before = k >= 0 ? t->part[k].line - t->part[k].own : 0;
     table_where_at(t, k >= 0 ? t->part[k].path : t->path, table_line(t, row) - before, c ? c->field : 0, where);
+}
+
+void table_line_where(const struct table *t, i64 line, char where[256]) {
+    i32 k = t->npart - 1;
+    while (k > 0 && t->part[k].line > line) k--;
+    if (k < 0) snprintf(where, 256, "line %lld", (long long)line);
+    else table_where_at(t, t->part[k].path, line - t->part[k].line + t->part[k].own, 0, where);
 }
 
 err table_settle_zone(const struct table *t, struct column *c) {
