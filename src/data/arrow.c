@@ -1,8 +1,6 @@
 /* arrow.c - the reader of Arrow tables: finds the parts, walks over their messages twice (arrow.h). */
 #include <string.h>
 
-#include "base/input.h"
-#include "base/mem.h"
 #include "data/arrow.h"
 #include "data/folder.h"
 #include "data/reader.h"
@@ -11,17 +9,7 @@ enum { HEAD = 8 };
 
 /* ------------------------------------------------------------------ the parts ----------------------------------------------- */
 
-static const char *const endings[] = {".arrows", ".arrow", NULL};
-
-/* The parts of a folder: part-00000.arrows, part-00001.arrows. */
-static err list_parts(struct arrow *a, const char *path) {
-    const char **file = &path;
-    a->npart = 1;
-    if (folder_is(path)) TRY(folder_list(&a->memory, path, endings, &file, &a->npart));
-    ARENA_NEW(&a->memory, a->part, a->npart);
-    for (i32 k = 0; k < a->npart; k++) TRY(arena_keep(&a->memory, &a->part[k].path, file[k]));
-    return 0;
-}
+static const char *const endings[] = {".arrows", ".arrow", NULL}; /* part-00000.arrows, part-00001.arrows */
 
 static bool is(const char *path) {
     const struct err_record before = *err_last();
@@ -63,7 +51,7 @@ static err read_batch(struct arrow *a, struct arrow_message *m) {
     i64 node = 0, buffer = 0;
     TRY(arrow_batch(m, &m->header, a->nodes, a->buffers, &b));
     if (b.rows > a->t->nrow - a->row)
-        return FAIL_AT(E213, m->path, "wait until it is written, then run again", "the file changed while it was read");
+        return arrow_changed(m->path);
     for (i32 i = 0; i < a->nfield; i++) {
         struct arrow_field *f = &a->field[i];
         if (f->col >= 0) {
@@ -112,63 +100,26 @@ static err need_values(const struct arrow *a) {
     return FAIL_AT(E201, a->t->path, NULL, "no column holds a value");
 }
 
-static err name_parts(struct arrow *a) {
-    struct table *t = a->t;
-    if (a->npart == 1 && !folder_is(t->path)) return 0;
-    ARENA_NEW(&t->names, t->part, a->npart);
-    t->npart = a->npart;
-    for (i32 k = 0; k < a->npart; k++) {
-        TRY(arena_keep(&t->names, &t->part[k].path, a->part[k].path));
-        t->part[k].row = k ? t->part[k - 1].row + a->part[k - 1].rows : 0;
-        t->part[k].line = t->part[k].row + 1;
-        t->part[k].own = 1;
-    }
-    return 0;
-}
-
 static err read_parts(struct arrow *a) {
     struct table *t = a->t;
-    if (a->o->rows)
-        return FAIL_AT(E106, "--orient", "a column for each series", "--orient rows reads text tables, and %s is an Arrow table",
-                       t->path);
-    t->records = true;
-    t->sep = ',';
-    t->decimal = '.';
-    TRY(missing_add(&a->na, &a->memory, a->o->na));
-    TRY(missing_add(&a->na, &a->memory, a->o->more_na));
-    TRY(list_parts(a, t->path));
     for (i32 k = 0; k < a->npart; k++) {
+        a->part[k].above = t->nrow;
         TRY(walk_part(a, k, false));
         t->nrow += a->part[k].rows;
     }
     TRY(need_values(a));
     if (t->nrow == 0) return FAIL_AT(E201, t->path, NULL, "the Arrow table has a schema only, no rows");
-    TRY(name_parts(a));
+    TRY(arrow_name_parts(a));
     TRY(arrow_columns(a));
     for (i32 k = 0; k < a->npart; k++) TRY(walk_part(a, k, true));
-    if (a->row != t->nrow)
-        return FAIL_AT(E213, t->path, "wait until it is written, then run again", "the files changed while they were read");
-    return arrow_settle_words(a);
-}
-
-static void arrow_free(struct arrow *a) {
-    for (i32 i = 0; i < a->nfield; i++) arrow_free_words(&a->field[i]);
-    for (i32 i = 0; i < ARROW_BUFFERS; i++) mem_free(a->room[i].p);
-    mem_free(a->packed.p);
-    mem_free(a->meta.p);
-    vocab_free(&a->index);
-    arena_free(&a->memory);
+    return 0;
 }
 
 static err read(const char *path, const struct read_options *o, struct table **out) {
-    struct arrow a = {.o = o};
-    NEW(a.t, 1);
-    err e = arena_keep(&a.t->names, &a.t->path, input_label(path));
+    struct arrow a;
+    err e = arrow_open(&a, path, o, endings, "an Arrow table");
     if (e >= 0) e = read_parts(&a);
-    arrow_free(&a);
-    if (e < 0) table_free(a.t);
-    else *out = a.t;
-    return e;
+    return arrow_close(&a, e, out);
 }
 
 extern const struct reader reader_arrow;

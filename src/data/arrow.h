@@ -1,4 +1,5 @@
-/* arrow.h - private parts of the reader of Arrow tables; only arrow*.c include it.
+/* arrow.h - private parts of the reader of Arrow tables.  Columns and cells (arrow_cells.c, arrow_words.c) serve the readers of
+ * JSON lines and Parquet, too: the same rows give the same table.
  *
  *     part-00000.arrows: schema | dictionary .. | record batch | record batch .. | end      Arrow IPC stream, or file (ARROW1)
  *     part-00001.arrows: ..                                                                 a folder of them is one table
@@ -81,7 +82,7 @@ struct arrow_field {
 
 struct arrow_part {
     const char *path;
-    i64 rows;
+    i64 rows, above; /* above: records, or lines, of the parts before */
 };
 
 struct arrow_room {
@@ -127,6 +128,8 @@ err arrow_room(struct arrow_room *r, i64 bytes);
 /* arrow_schema.c */
 /* The first schema defines the fields, the others must agree. */
 err arrow_schema(struct arrow *a, struct arrow_message *m, i32 part);
+/* Unique names, the roles that the options give, and the columns of the table, from a->field. */
+err arrow_define(struct arrow *a);
 err arrow_refuse(const struct arrow *a, const struct arrow_field *f, const char *why);
 
 /* arrow_batch.c: the rows of a record batch, or the words of a dictionary. */
@@ -160,6 +163,14 @@ static inline i64 arrow_whole(const struct arrow_type *t, const u8 *p, i64 i) {
 }
 /* Word i of a text column; false: its offsets lie outside. */
 bool arrow_word(const struct arrow_cells *c, const struct arrow_type *t, i64 i, const char **s, i64 *n);
+
+/* arrow_table.c */
+/* Begins a table; `ending`: of the files of a folder, `what`: "an Arrow table".  arrow_close follows, also after a failure. */
+err arrow_open(struct arrow *a, const char *path, const struct read_options *o, const char *const *ending, const char *what);
+err arrow_name_parts(struct arrow *a); /* of a folder, when the rows of the parts are known */
+err arrow_changed(const char *path);   /* E213 */
+/* Ends the reading, whose result was e: the table in *out, or the error. */
+err arrow_close(struct arrow *a, err e, struct table **out);
 
 /* arrow_cells.c */
 err arrow_columns(struct arrow *a);                           /* allocates the columns of the table */

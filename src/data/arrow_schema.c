@@ -208,7 +208,7 @@ err arrow_refuse(const struct arrow *a, const struct arrow_field *f, const char 
                    why);
 }
 
-static err define(struct arrow *a) {
+err arrow_define(struct arrow *a) {
     for (i32 i = 0; i < a->nfield; i++) {
         struct arrow_field *f = &a->field[i];
         TRY(name_new(&a->index, &a->memory, i, f->name, &f->name));
@@ -264,5 +264,5 @@ err arrow_schema(struct arrow *a, struct arrow_message *m, i32 part) {
     if (part > 0 || a->field) return agree(a, m, n, field);
     a->field = field;
     a->nfield = n;
-    return define(a);
+    return arrow_define(a);
 }

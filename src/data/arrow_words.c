@@ -15,7 +15,7 @@ enum { WORDS_ID, WORDS_DATA, WORDS_DELTA };
 
 err arrow_put_missing(struct arrow *a, const struct arrow_field *f, i64 row) {
     struct column *c = &a->t->col[f->col];
-    if (c->missing++ == 0) c->first_missing_line = row + 1;
+    if (c->missing++ == 0) c->first_missing_line = table_line(a->t, row);
     if (c->type == COL_NUMBER) c->number[row] = (f64)NAN;
     else if (c->type == COL_CATEGORY) c->code[row] = -1;
     else c->time[row] = 0;

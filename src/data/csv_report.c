@@ -57,40 +57,36 @@ static const struct {
                {"CDF", 3, "a NetCDF file"},
                {"7z\xBC\xAF", 4, "a 7z file"}};
 
-/* The file name with extension .csv. */
-static const char *as_csv(const char *path, char to[MEND_PATH]) {
+/* The file name with another extension. */
+static const char *as_type(const char *path, const char *type, char to[MEND_PATH]) {
     const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
     const size_t stem = dot && dot > path && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
-    snprintf(to, MEND_PATH, "%.*s.csv", (int)(stem < MEND_PATH / 2 ? stem : MEND_PATH / 2), path);
+    snprintf(to, MEND_PATH, "%.*s.%s", (int)(stem < MEND_PATH / 2 ? stem : MEND_PATH / 2), path, type);
     return to;
 }
 
-/* True for JSON objects, one per line or in a list. */
+/* True for a list of JSON objects; objects a line have a reader. */
 static bool is_json(const char *head, i64 n) {
     static const char space[] = " \t\r\n";
     i64 i = 0;
     while (i < n && strchr(space, head[i]) && head[i]) i++;
-    if (i < n && head[i] == '[')
-        for (i++; i < n && strchr(space, head[i]) && head[i];) i++;
-    if (i == n || head[i] != '{') return false;
-    for (i++; i < n && strchr(space, head[i]) && head[i];) i++;
-    return i < n && head[i] == '"';
+    if (i == n || head[i++] != '[') return false;
+    while (i < n && strchr(space, head[i]) && head[i]) i++;
+    return i < n && head[i] == '{';
 }
 
 static err fail_json(const struct csv *c) {
     char fix[768], from[MEND_PATH], csv[MEND_PATH], to[MEND_PATH];
     snprintf(fix, sizeof fix,
-             "python3 -c 'import csv, json, sys; t = sys.stdin.read(); r = json.loads(t) if t.lstrip()[0] == \"[\" else "
-             "[json.loads(l) for l in t.splitlines() if l.strip()]; "
-             "w = csv.DictWriter(sys.stdout, dict.fromkeys(k for o in r for k in o)); w.writeheader(); w.writerows(r)' < %s > %s",
-             mend_from(c->src.name, from), mend_to(as_csv(c->src.name, csv), "table", to));
-    return FAIL_AT(E202, c->src.name, fix, "this is JSON, not a table");
+             "python3 -c 'import json, sys; [print(json.dumps(o)) for o in json.load(sys.stdin)]' < %s > %s   (an object a line)",
+             mend_from(c->src.name, from), mend_to(as_type(c->src.name, "jsonl", csv), "lines", to));
+    return FAIL_AT(E202, c->src.name, fix, "this is a list of JSON, not JSON lines");
 }
 
 static err fail_zip(const struct csv *c) {
     char fix[768], from[MEND_PATH], csv[MEND_PATH], to[MEND_PATH];
     snprintf(fix, sizeof fix, "unzip -p %s > %s   (a table that was zipped)   or   write the data as CSV   (a spreadsheet)",
-             mend_from(c->src.name, from), mend_to(as_csv(c->src.name, csv), "table", to));
+             mend_from(c->src.name, from), mend_to(as_type(c->src.name, "csv", csv), "table", to));
     return FAIL_AT(E202, c->src.name, fix, "this is a zip file (perhaps a spreadsheet), not a text table");
 }
 
