@@ -160,3 +160,15 @@ err zfile_head(const char *path, void *to, i64 n, i64 *got) {
 bool zfile_unpack(const void *from, i64 n, void *to, i64 size) {
     return ZSTD_decompress(to, (size_t)size, from, (size_t)n) == (size_t)size;
 }
+
+bool zfile_unpack_gzip(const void *from, i64 n, void *to, i64 size) {
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)from, .avail_in = (uInt)n, .next_out = to, .avail_out = (uInt)size};
+    int state = Z_STREAM_END;
+    if (n > UINT32_MAX / 2 || size > UINT32_MAX / 2 || inflateInit2(&z, 15 + 16) != Z_OK) return false;
+    while (state == Z_STREAM_END && z.avail_in > 0) {
+        state = inflate(&z, Z_FINISH);
+        if (state == Z_STREAM_END && z.avail_in > 0 && inflateReset(&z) != Z_OK) state = Z_DATA_ERROR;
+    }
+    inflateEnd(&z);
+    return state == Z_STREAM_END && z.avail_out == 0;
+}

@@ -18,5 +18,6 @@ err zfile_head(const char *path, void *to, i64 n, i64 *got);
 
 /* Decompresses zstd frames that hold exactly `size` bytes; false if they are damaged or hold another number. */
 bool zfile_unpack(const void *from, i64 n, void *to, i64 size);
+bool zfile_unpack_gzip(const void *from, i64 n, void *to, i64 size); /* the same for gzip members */
 
 #endif

@@ -179,6 +179,7 @@ const struct arrow_type *arrow_stored(const struct arrow_field *f); /* the type 
 
 /* arrow_words.c */
 err arrow_dictionary(struct arrow *a, struct arrow_message *m); /* its words, for each field that has the dictionary */
+err arrow_keep_word(struct arrow_words *w, const char *s, i64 n, bool missing); /* adds a word to a dictionary */
 err arrow_put_words(struct arrow *a, struct arrow_field *f, const struct arrow_message *m, const struct arrow_cells *c);
 err arrow_put_word(struct arrow *a, struct arrow_field *f, i64 row, const char *s, i64 n); /* one cell as text */
 err arrow_put_missing(struct arrow *a, const struct arrow_field *f, i64 row);

@@ -65,7 +65,7 @@ err arrow_put_word(struct arrow *a, struct arrow_field *f, i64 row, const char *
 
 /* ------------------------------------------------------------------ dictionaries -------------------------------------------- */
 
-static err keep_word(struct arrow_words *w, const char *s, i64 n, bool missing) {
+err arrow_keep_word(struct arrow_words *w, const char *s, i64 n, bool missing) {
     GROW(w->at, w->n + 1, w->at_cap);
     GROW(w->code, w->n, w->code_cap);
     if (w->n == 0) w->at[0] = 0;
@@ -88,7 +88,7 @@ static err keep_words(struct arrow_field *f, struct arrow_message *m, const stru
         const char *s = "";
         i64 n = 0;
         if (!arrow_word(c, &f->type, i, &s, &n)) return arrow_damaged(m, "a word lies outside its buffer");
-        TRY(keep_word(&f->words, s, n, !arrow_valid(c, i)));
+        TRY(arrow_keep_word(&f->words, s, n, !arrow_valid(c, i)));
     }
     return 0;
 }

@@ -44,8 +44,7 @@ static const struct {
     const char *magic;
     i32 n;
     const char *what;
-} formats[] = {{"PAR1", 4, "a Parquet file"},
-               {"\x89HDF", 4, "an HDF5 file"},
+} formats[] = {{"\x89HDF", 4, "an HDF5 file"},
                {"\x93NUMPY", 6, "a NumPy file"},
                {"SQLite format", 13, "an SQLite file"},
                {"%PDF", 4, "a PDF file"},
