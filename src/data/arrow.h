@@ -23,6 +23,7 @@
 #include "data/table.h"
 #include "data/time.h"
 #include "data/vocab.h"
+#include "data/zone.h"
 
 enum {
     ARROW_FIELDS_MAX = 1 << 20,
@@ -30,6 +31,7 @@ enum {
     ARROW_META_MAX = 64 << 20, /* bytes of the metadata of a message */
     ARROW_RATIO = 1 << 16,     /* no zstd frame holds more bytes per byte */
     ARROW_TYPE = 60,           /* bytes of the name of a type */
+    ARROW_ZONE = 48,           /* bytes of the name of a zone */
     ARROW_BUFFERS = 3          /* of a column at most: valid, offsets, bytes */
 };
 
@@ -52,7 +54,8 @@ struct arrow_type {
     i32 scale;      /* ARROW_DECIMAL: digits behind the point */
     i64 per_second; /* ARROW_TIME, ARROW_DATE: units; a day is -86400 */
     bool zoned;     /* ARROW_TIME */
-    i32 zone;       /* seconds east of UTC; a zone with a name is read in UTC */
+    i32 zone;       /* seconds east of UTC */
+    char zone_name[ARROW_ZONE]; /* Europe/Berlin; "" = it is UTC, or has an offset */
     i32 nodes, buffers; /* in a record batch, with those of its children */
     char name[ARROW_TYPE]; /* "float", "list", "timestamp[us]", for messages */
 };
@@ -76,6 +79,7 @@ struct arrow_field {
     i64 dictionary;          /* its number in the file */
     enum arrow_role role;
     i32 col;             /* of the table, -1 = not read */
+    struct zone *place;  /* of zone_name; NULL = none, or the system does not know it: read in UTC */
     struct vocab vocab;  /* of a text column */
     struct arrow_words words;
 };
@@ -128,6 +132,8 @@ err arrow_room(struct arrow_room *r, i64 bytes);
 /* arrow_schema.c */
 /* The first schema defines the fields, the others must agree. */
 err arrow_schema(struct arrow *a, struct arrow_message *m, i32 part);
+/* The zone of a timestamp: an offset as +02:00, or a name. */
+void arrow_set_zone(struct arrow_type *t, const char *zone, i64 n);
 /* Unique names, the roles that the options give, and the columns of the table, from a->field. */
 err arrow_define(struct arrow *a);
 err arrow_refuse(const struct arrow *a, const struct arrow_field *f, const char *why);

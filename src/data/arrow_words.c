@@ -113,6 +113,7 @@ err arrow_dictionary(struct arrow *a, struct arrow_message *m) {
 }
 
 void arrow_free_words(struct arrow_field *f) {
+    zone_free(f->place);
     vocab_free(&f->vocab);
     mem_free(f->words.at);
     mem_free(f->words.bytes);
@@ -249,6 +250,7 @@ err arrow_settle_words(struct arrow *a) {
     for (i32 i = 0; i < a->nfield; i++) {
         struct arrow_field *f = &a->field[i];
         struct time_parser p;
+        if (f->place) TRY(table_settle_zone(a->t, &a->t->col[f->col]));
         if (f->col < 0 || a->t->col[f->col].type != COL_CATEGORY) continue;
         TRY(find_layout(a, f, have_time, &p));
         if (p.kind == TIME_NONE) TRY(give_words(a, f));

@@ -51,7 +51,8 @@ static err define(struct parquet *q, const struct parquet_meta *m) {
 
 static bool same_type(const struct arrow_type *x, const struct arrow_type *y) {
     const bool cells = x->kind == y->kind && x->bytes == y->bytes && x->sign == y->sign && x->scale == y->scale;
-    return cells && x->per_second == y->per_second && x->zoned == y->zoned && !strcmp(x->name, y->name);
+    const bool zone = x->zoned == y->zoned && !strcmp(x->zone_name, y->zone_name);
+    return cells && zone && x->per_second == y->per_second && !strcmp(x->name, y->name);
 }
 
 /* The columns of a later file against those of the first. */

@@ -57,6 +57,8 @@ struct parquet_meta {
 
 /* parquet_meta.c */
 err parquet_meta_read(const struct file_in *f, struct parquet_meta *m); /* E202, E213; the caller frees m->memory also then */
+/* parquet_zone.c: the zones of timestamps, from the value of the key ARROW:schema; what is damaged names none.  E601. */
+err parquet_zones(struct parquet_meta *m, const char *text, i64 n);
 err parquet_damaged(const char *path, const char *why);
 
 /* parquet_unpack.c: true if the bytes unpack to exactly `size`.  codec: of the format; *known false: it is none that is read. */

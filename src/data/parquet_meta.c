@@ -299,8 +299,29 @@ static err read_group(struct parquet_meta *m, struct thrift *t, i64 size, struct
     return 0;
 }
 
+/* A key and its value. */
+static void read_pair(struct thrift *t, const char **schema, i64 *schema_n) {
+    static const char wanted[] = "ARROW:schema";
+    struct thrift_field f = {0};
+    const char *key = "", *value = "";
+    i64 key_n = 0, value_n = 0;
+    while (thrift_next(t, &f)) {
+        if (f.id == 1)
+            thrift_text(t, &f, &key, &key_n);
+        else if (f.id == 2)
+            thrift_text(t, &f, &value, &value_n);
+        else
+            thrift_skip(t, &f);
+    }
+    if (t->bad || key_n != (i64)strlen(wanted) || memcmp(key, wanted, (size_t)key_n) != 0) return;
+    *schema = value;
+    *schema_n = value_n;
+}
+
 static err read_meta(struct parquet_meta *m, struct thrift *t, i64 size) {
     struct thrift_field f = {0};
+    const char *schema = NULL;
+    i64 schema_n = 0;
     while (thrift_next(t, &f)) {
         if (f.id == 2) {
             const i64 n = thrift_list(t, &f, THRIFT_STRUCT);
@@ -311,10 +332,14 @@ static err read_meta(struct parquet_meta *m, struct thrift *t, i64 size) {
             if (!m->leaf || m->group || n * m->nleaf > size) return parquet_damaged(m->path, "its row groups do not fit");
             ARENA_NEW(&m->memory, m->group, n + 1);
             for (; m->ngroup < n; m->ngroup++) TRY(read_group(m, t, size, &m->group[m->ngroup]));
+        } else if (f.id == 5) {
+            const i64 n = thrift_list(t, &f, THRIFT_STRUCT);
+            for (i64 i = 0; i < n && !t->bad; i++) read_pair(t, &schema, &schema_n);
         } else {
             thrift_skip(t, &f);
         }
     }
+    if (!t->bad && m->leaf && schema) TRY(parquet_zones(m, schema, schema_n));
     return t->bad || !m->leaf ? parquet_damaged(m->path, "its metadata are cut off") : 0;
 }
 

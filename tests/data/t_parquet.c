@@ -35,7 +35,8 @@ static struct table *read_seed(const char *name, const struct read_options *o) {
     struct table *t;
     i64 n;
     char *bytes = seed(name, &n);
-    T_OK(table_read(put(name, bytes, n), o, &t));
+    const char *slash = strrchr(name, '/');
+    T_OK(table_read(put(slash ? slash + 1 : name, bytes, n), o, &t));
     mem_free(bytes);
     return t;
 }
@@ -121,6 +122,26 @@ TEST(parquet_int96_times_are_in_utc) {
     assert_int_equal(t->col[0].time[1], 1293926400);
     assert_true(t->col[0].zoned);
     table_free(t);
+}
+
+/* The name of a zone, in the metadata of Arrow: as the offsets of a text. */
+TEST(parquet_zones_by_name_are_kept) {
+    static const char text[] = "ds,y\n2024-10-27 01:00+02:00,1\n2024-10-27 02:00+02:00,2\n2024-10-27 02:00+01:00,3\n"
+                               "2024-10-27 03:00+01:00,4\n2024-10-27 04:00+01:00,5\n2024-10-27 05:00+01:00,6\n";
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    struct zone *z;
+    struct table *csv;
+    T_OK(zone_load("Europe/Berlin", &z));
+    if (!z) skip(); /* no time zones on this system */
+    zone_free(z);
+    struct table *t = read_seed("zone.parquet", &o), *stream = read_seed("../arrow/zone.arrows", &o);
+    T_OK(table_read(t_file("zone.csv", text), &o, &csv));
+    same(t, csv);
+    same(stream, csv);
+    assert_int_equal(t->col[0].zone, 7200);
+    table_free(t);
+    table_free(stream);
+    table_free(csv);
 }
 
 static void refused(const char *name, i32 code, const char *text) {
@@ -259,7 +280,7 @@ TEST(parquet_files_cut_off_or_changed_in_a_byte_end_in_one_error_or_a_table) {
 }
 
 T_MAIN(cmocka_unit_test(parquet_table_is_the_csv_table), cmocka_unit_test(parquet_columns_in_other_roles),
-       cmocka_unit_test(parquet_pages_of_a_column_follow_each_other), cmocka_unit_test(parquet_int96_times_are_in_utc),
+       cmocka_unit_test(parquet_pages_of_a_column_follow_each_other), cmocka_unit_test(parquet_int96_times_are_in_utc), cmocka_unit_test(parquet_zones_by_name_are_kept),
        cmocka_unit_test(parquet_what_is_not_read_is_refused_with_a_remedy),
        cmocka_unit_test(parquet_files_of_a_folder_are_one_table), cmocka_unit_test(parquet_pages_unpack),
        cmocka_unit_test(parquet_packed_numbers),
