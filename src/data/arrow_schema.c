@@ -239,7 +239,8 @@ err arrow_define(struct arrow *a) {
 static bool same_type(const struct arrow_field *x, const struct arrow_field *y) {
     const struct arrow_type *a = &x->type, *b = &y->type;
     const bool cells = a->kind == b->kind && a->bytes == b->bytes && a->sign == b->sign && a->scale == b->scale;
-    const bool times = a->per_second == b->per_second && a->zoned == b->zoned && a->zone == b->zone && !strcmp(a->zone_name, b->zone_name);
+    const bool zone = a->zoned == b->zoned && a->zone == b->zone && !strcmp(a->zone_name, b->zone_name);
+    const bool times = a->per_second == b->per_second && zone;
     const bool place = a->nodes == b->nodes && a->buffers == b->buffers && !strcmp(a->name, b->name);
     return cells && times && place && x->coded == y->coded && x->index.bytes == y->index.bytes && x->index.sign == y->index.sign;
 }

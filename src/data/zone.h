@@ -1,6 +1,7 @@
 /* zone.h - time zones by name (Europe/Berlin), from the files of the system ($TZDIR, /usr/share/zoneinfo; RFC 8536).
  *
- *     transitions: UTC 2024-03-31 01:00 -> +02:00 | 2024-10-27 01:00 -> +01:00 | ..      behind the last one: CET-1CEST,M3.5.0,M10.5.0/3 */
+ *     transitions (UTC)     2024-03-31 01:00 -> +02:00 | 2024-10-27 01:00 -> +01:00 | ..
+ *     rule behind the last  CET-1CEST,M3.5.0,M10.5.0/3 */
 #ifndef STRETTO_DATA_ZONE_H
 #define STRETTO_DATA_ZONE_H
 

@@ -280,7 +280,8 @@ TEST(parquet_files_cut_off_or_changed_in_a_byte_end_in_one_error_or_a_table) {
 }
 
 T_MAIN(cmocka_unit_test(parquet_table_is_the_csv_table), cmocka_unit_test(parquet_columns_in_other_roles),
-       cmocka_unit_test(parquet_pages_of_a_column_follow_each_other), cmocka_unit_test(parquet_int96_times_are_in_utc), cmocka_unit_test(parquet_zones_by_name_are_kept),
+       cmocka_unit_test(parquet_pages_of_a_column_follow_each_other), cmocka_unit_test(parquet_int96_times_are_in_utc),
+       cmocka_unit_test(parquet_zones_by_name_are_kept),
        cmocka_unit_test(parquet_what_is_not_read_is_refused_with_a_remedy),
        cmocka_unit_test(parquet_files_of_a_folder_are_one_table), cmocka_unit_test(parquet_pages_unpack),
        cmocka_unit_test(parquet_packed_numbers),

@@ -61,8 +61,8 @@ TEST(zone_offsets_follow_transitions_and_then_the_rule) {
     assert_int_equal(zone_offset(z, 1761440400), 3600);
     zone_free(z);
     T_OK(zone_read((const char *)bytes, file(bytes, "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0"), &z)); /* south of the equator */
-    assert_int_equal(zone_offset(z, 1767225600), 39600); /* 2026-01-01 */
-    assert_int_equal(zone_offset(z, 1782864000), 37800); /* 2026-07-01 */
+    assert_int_equal(zone_offset(z, 1767225600), 39600);                                           /* 2026-01-01 */
+    assert_int_equal(zone_offset(z, 1782864000), 37800);                                           /* 2026-07-01 */
     zone_free(z);
     T_OK(zone_read((const char *)bytes, file(bytes, "EST5"), &z));
     assert_int_equal(zone_offset(z, 1767225600), -18000);
@@ -115,4 +115,5 @@ TEST(zone_names_that_the_system_does_not_have) {
 }
 
 T_MAIN(cmocka_unit_test(zone_offsets_follow_transitions_and_then_the_rule),
-       cmocka_unit_test(zone_files_cut_off_or_changed_are_none_or_end), cmocka_unit_test(zone_names_that_the_system_does_not_have))
+       cmocka_unit_test(zone_files_cut_off_or_changed_are_none_or_end),
+       cmocka_unit_test(zone_names_that_the_system_does_not_have))
