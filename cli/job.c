@@ -7,6 +7,7 @@
 
 #include "api/lists.h"
 #include "base/file.h"
+#include "base/input.h"
 #include "base/mem.h"
 
 extern char **environ;
@@ -23,6 +24,9 @@ stretto_err job_parse(const struct args *outer, const struct launcher *l, struct
     if (c->args.help || (c->args.verb != VERB_train && c->args.verb != VERB_resume))
         return FAIL_AT(l->remote ? E103 : E101, NULL, l->example, "%s runs train and resume, not \"%.60s\"",
                        verb_info((enum verb)outer->verb)->name, outer->rest[0]);
+    if (input_is(c->args.arg[0]))
+        return FAIL_AT(E106, "-", "the name of a file that the job can read",
+                       "a job has no standard input, and a restart would need it again");
     if (!l->remote && opt_given(&c->o, OPT_ranks))
         return FAIL_AT(E106, "--ranks", "stretto submit --ranks N -- train DATA ..", "--ranks stands before --, once");
     return cli_config(c);

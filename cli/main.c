@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/lists.h"
+#include "base/input.h"
 #include "cli.h"
 #include "help.h"
 #include "launch/launch.h"
@@ -11,6 +12,15 @@ static verb_fn *const verbs[] = {
 #include "opt/verbs.def"
 #undef VERB
 };
+
+/* A launcher gives standard input to one rank. */
+static stretto_err check_input(const struct cli *c) {
+    for (i32 i = 0; i < c->args.narg && c->among; i++)
+        if (input_is(c->args.arg[i]))
+            return FAIL_AT(E106, "-", "the name of a file that every rank can read",
+                           "standard input reaches one rank, and each of the %d ranks reads the data", stretto_ranks());
+    return 0;
+}
 
 static stretto_err run(struct cli *c, int argc, char **argv) {
     TRY(opt_defaults(&c->o, api_lists()));
@@ -34,6 +44,7 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
     c->quiet = c->o.quiet;
     if (c->silent) c->o.quiet = true;
     TRY(cli_outputs(c));
+    TRY(check_input(c));
     cli_open_console(c);
     return verbs[c->args.verb](c);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/input.h"
 #include "cli.h"
 
 stretto_err cmd_check(struct cli *c) {
@@ -53,7 +54,7 @@ stretto_err cmd_info(struct cli *c) {
 
 stretto_err cmd_cache(struct cli *c) {
     char out[4096];
-    snprintf(out, sizeof out, "%s.bin", c->args.arg[0]);
+    snprintf(out, sizeof out, "%s.bin", input_is(c->args.arg[0]) ? "input" : c->args.arg[0]);
     TRY(file_option(stretto_cache(c->config, c->args.arg[0], cli_out(c, out)), "--out"));
     if (!c->o.quiet) fprintf(stderr, "parsed copy in %s\n", cli_out(c, out));
     return 0;

@@ -6,6 +6,7 @@
 
 #include "api/mirror.h"
 #include "base/file.h"
+#include "base/input.h"
 #include "signals.h"
 
 /* Read by the signal handler only. */
@@ -19,6 +20,9 @@ static void on_stop(bool first) {
     if (first && stop_text[0]) cli_say_stop(trained ? too_late : running || !among ? stop_text : too_early);
     if (running) stretto_trainer_stop(running);
 }
+
+/* What a command that reads the data again begins with: standard input has to come again. */
+static const char *feed_of(const char *data_path) { return input_is(data_path) ? "cat DATA | " : ""; }
 
 /* A launcher may end its ranks a second later, so the message says at once how to continue. */
 static void catch_signals(const struct cli *c, const char *run_dir) {
@@ -35,7 +39,7 @@ void cli_train_files(const struct args *a, const struct options *o, char model[C
     char data[CLI_PATH];
     const int n = snprintf(data, sizeof data, "%.4300s", a->arg[0]);
     for (int i = n - 1; i > 0 && data[i] == '/'; i--) data[i] = 0; /* a folder of parts */
-    const char *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
+    const char *slash = strrchr(data, '/'), *name = input_is(data) ? "input" : slash ? slash + 1 : data;
     if (o->out && *o->out) snprintf(model, CLI_PATH, "%.4300s", o->out);
     else snprintf(model, CLI_PATH, "%.*s.model", (int)strcspn(name, "."), name);
     if (o->run_dir && *o->run_dir) snprintf(run_dir, CLI_PATH, "%.4300s", o->run_dir);
@@ -64,11 +68,12 @@ static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *
 }
 
 /* E807 after a time limit: the model contains what was learned so far. */
-static stretto_err need_end(const struct cli *c, stretto_err reason, const char *model, const char *run_dir) {
+static stretto_err need_end(const struct cli *c, stretto_err reason, const char *feed, const char *model, const char *run_dir) {
     char fix[CLI_PATH + 64], time[32];
     if (reason != STRETTO_STOP_TIME) return 0;
     snprintf(time, sizeof time, "%.31s", stretto_config_get(c->config, "time-limit"));
-    snprintf(fix, sizeof fix, "stretto resume %.4300s --time-limit 0   (to the end; without it: for as long again)", run_dir);
+    snprintf(fix, sizeof fix, "%sstretto resume %.4300s --time-limit 0   (to the end; without it: for as long again)", feed,
+             run_dir);
     return FAIL_AT(E807, NULL, fix, "unfinished: --time-limit %s ended the training; %.400s holds the best weights so far", time,
                    model);
 }
@@ -79,7 +84,8 @@ static stretto_err need_skill(const struct cli *c, const stretto_trainer *t) {
     return FAIL_AT(E1001, NULL, "stretto explain E1001", "skill %+.1f%% against the best naive forecast", 100 * skill);
 }
 
-static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, const char *run_dir, int resume) {
+static stretto_err fit(struct cli *c, stretto_trainer *t, const char *feed, const char *model, const char *run_dir,
+                       int resume) {
     stretto_trainer_on_event(t, cli_on_event, c);
     TRY(stretto_trainer_target(t, model));
     TRY(stretto_trainer_run_dir(t, run_dir, resume));
@@ -91,8 +97,9 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     console_close(&c->console);
     if (reason == STRETTO_STOP_SIGNAL) {
         char fix[2 * CLI_PATH + 64];
-        snprintf(fix, sizeof fix, "stretto resume %s", run_dir);
-        if (file_is_remote(model)) snprintf(fix, sizeof fix, "stretto resume %s   or, on any host, %s.run", run_dir, model);
+        snprintf(fix, sizeof fix, "%sstretto resume %s", feed, run_dir);
+        if (file_is_remote(model))
+            snprintf(fix, sizeof fix, "%sstretto resume %s   or, on any host, %s.run", feed, run_dir, model);
         const stretto_err e = FAIL_AT(E802, NULL, fix, "stopped as asked; a checkpoint is in %s", run_dir);
         c->shown = c->silent;
         cli_show_error(c); /* show it before ranks exit: the first to exit may end all */
@@ -100,14 +107,16 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     }
     TRY(reason);
     TRY(write_results(c, t, model, run_dir));
-    TRY(need_end(c, reason, model, run_dir));
+    TRY(need_end(c, reason, feed, model, run_dir));
     return need_skill(c, t);
 }
 
 /* Drops the reader's remedy: the run has read this file before, and resume takes no reader options. */
-static stretto_err unlike_before(stretto_err e) {
+static stretto_err unlike_before(stretto_err e, const char *data_path) {
     const struct err_record r = *err_last();
     if (r.code != E102 && (r.code < E201 || r.code > E214 || r.code == E213)) return e;
+    if (input_is(data_path) && r.code == E201)
+        return FAIL_AT(E201, r.where, "cat DATA | stretto resume RUN   (the rows that the run began with)", "%s", r.text);
     static const char fix[] = "the file as it was when the run began   or   a new run with stretto train";
     return FAIL_AT((enum err_code)r.code, r.where, fix, "%s", r.text);
 }
@@ -119,11 +128,11 @@ static stretto_err train(struct cli *c, const char *data_path, const char *model
     stretto_err e = stretto_config_check(c->config);
     if (e >= 0) {
         e = stretto_data_open(c->config, data_path, &data);
-        if (e < 0 && resume) e = unlike_before(e);
+        if (e < 0 && resume) e = unlike_before(e, data_path);
     }
     if (e >= 0 && !c->o.quiet) fprintf(stderr, "%s\n", stretto_data_summary(data));
     if (e >= 0) e = stretto_trainer_new(c->config, data, &t);
-    if (e >= 0) e = fit(c, t, model, run_dir, resume);
+    if (e >= 0) e = fit(c, t, feed_of(data_path), model, run_dir, resume);
     stretto_trainer_free(t);
     stretto_data_free(data);
     return e;

@@ -93,8 +93,9 @@ STRETTO_API int stretto_option_count(void); /* number of options; valid indices 
 STRETTO_API stretto_err stretto_option(int i, const char **name, const char **default_value, const char **help);
 
 /* --- 4 data --- */
-/* Read a table (CSV, TSV, .gz, .zst, Arrow IPC, a folder of Arrow parts, or a cache file) and select the columns that the config
- * names.  The config is copied.  E1xx: options; E2xx: contents of the file; E7xx: access to it. */
+/* Read a table (CSV, TSV, JSON lines, .gz, .zst, Arrow IPC, Parquet, or a cache file; a folder of such files is one table, "-"
+ * is standard input) and select the columns that the config names.  The config is copied.  E1xx: options; E2xx: contents of the
+ * file; E7xx: access to it. */
 STRETTO_API stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_data **out);
 /* Make a series from memory: values [ncol][nrow], NaN = missing, names [ncol]; both are copied.  All columns are targets unless
  * option target names some.  first_time: seconds since 1970 UTC; step_seconds: sampling interval, 0 = no time column. */

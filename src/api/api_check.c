@@ -20,8 +20,11 @@ static void describe_table(const struct table *t, struct str *out) {
         str_addf(out, "  %-*s %s", wide, c->name, type[c->type]);
         if (c->type == COL_CATEGORY) str_addf(out, ", %d words", c->nword);
         if (column_constant(c, t->nrow, &value)) str_addf(out, ", always %.6g", value);
-        if (c->missing)
-            str_addf(out, ", %lld missing (first at line %lld)", (long long)c->missing, (long long)c->first_missing_line);
+        if (c->missing) {
+            char where[256];
+            table_line_where(t, c->first_missing_line, where);
+            str_addf(out, ", %lld missing (first at %s)", (long long)c->missing, where);
+        }
         str_add(out, "\n");
     }
 }

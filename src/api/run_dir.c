@@ -20,6 +20,7 @@
 #include "api/plan_shape.h"
 #include "base/checkpoints.h"
 #include "base/file.h"
+#include "base/input.h"
 #include "base/json.h"
 #include "ckpt/checkpoint.h"
 #include "report/jsonl.h"
@@ -56,7 +57,7 @@ err run_dir_write(const struct stretto_trainer *t, const char *name, struct str 
 /* Absolute path of a file, which need not exist yet: a resume may start in another folder. */
 static const char *whole_path(const char *path, char full[2 * PATH_MAX]) {
     char here[PATH_MAX];
-    if (file_is_remote(path)) return path;
+    if (file_is_remote(path) || input_is(path)) return path;
     if (!path || realpath(path, full)) return path ? full : NULL;
     if (path[0] == '/' || !getcwd(here, sizeof here)) return path;
     snprintf(full, 2 * PATH_MAX, "%s/%s", here, path);
@@ -71,7 +72,7 @@ static void put_path(struct js *o, const char *name, const char *path) {
 static err write_run(const struct stretto_trainer *t, bool finished) {
     struct js *o = js_object();
     struct str text = {0};
-    put_path(o, "data", t->data->set->path);
+    put_path(o, "data", t->data->set->piped ? "-" : t->data->set->path);
     put_path(o, "model", t->model_path);
     js_put_text(o, "version", STRETTO_VERSION);
     js_put_bool(o, "finished", finished);

@@ -19,6 +19,7 @@
 
 #include "base/fault.h"
 #include "base/hdfs.h"
+#include "base/input.h"
 #include "base/mem.h"
 #include "base/pager.h"
 
@@ -33,9 +34,13 @@ static err cannot_read(const char *path) {
 }
 
 err file_open(const char *path, struct file_in *f) {
+    const bool is_input = input_is(path);
     *f = (struct file_in){.fd = -1, .path = path};
     if (hdfs_is(path)) return hdfs_open(path, &f->remote, &f->size);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    f->path = path = input_label(path);
+    int fd = -1;
+    if (is_input) TRY(input_open(&fd));
+    else fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return cannot_read(path);
     struct stat st;
     if (fstat(fd, &st) != 0) {

@@ -2,7 +2,8 @@
  *
  *     PATH.tmp  --write, write, ...--  fsync  --rename-->  PATH       (a reader sees the old file or the new one)
  *
- * A path hdfs://.. is a file of HDFS (hdfs.h): what is written goes to a temporary file of this host and is sent at the commit.
+ * The path "-" is standard input (input.h).  A path hdfs://.. is a file of HDFS (hdfs.h): what is written goes to a temporary
+ * file of this host and is sent at the commit.
  *
  * Reading uses pread: a mapped file that shrinks kills the process (SIGBUS), a short pread is an error (E213). */
 #ifndef STRETTO_BASE_FILE_H

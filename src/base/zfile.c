@@ -130,6 +130,54 @@ err zfile_load(const char *path, char **data, i64 *size) {
     return 0;
 }
 
+enum { HEAD_BYTES = 1 << 14 };
+
+static i64 head_of_gzip(u8 *in, i64 n, void *to, i64 most) {
+    z_stream z = {.next_in = in, .avail_in = (uInt)n, .next_out = to, .avail_out = (uInt)most};
+    if (inflateInit2(&z, 15 + 16) != Z_OK) return 0;
+    inflate(&z, Z_SYNC_FLUSH);
+    inflateEnd(&z);
+    return most - (i64)z.avail_out;
+}
+
+static i64 head_of_zstd(const u8 *in, i64 n, void *to, i64 most) {
+    ZSTD_DStream *z = ZSTD_createDStream();
+    ZSTD_inBuffer from = {in, (size_t)n, 0};
+    ZSTD_outBuffer out = {to, (size_t)most, 0};
+    while (z && out.pos < out.size && from.pos < from.size)
+        if (ZSTD_isError(ZSTD_decompressStream(z, &out, &from))) break;
+    ZSTD_freeDStream(z);
+    return (i64)out.pos;
+}
+
+err zfile_head(const char *path, void *to, i64 n, i64 *got) {
+    struct file_in f;
+    u8 in[HEAD_BYTES];
+    *got = 0;
+    TRY(file_open(path, &f));
+    const i64 seen = lmin(f.size, HEAD_BYTES);
+    const err e = seen > 0 ? file_read_at(&f, 0, in, seen) : 0;
+    const enum zkind kind = e < 0 || seen <= 0 ? Z_PLAIN : zfile_kind(in, seen);
+    file_close(&f);
+    if (e < 0 || seen <= 0) return e;
+    n = lmin(n, HEAD_BYTES);
+    *got = kind == Z_GZIP ? head_of_gzip(in, seen, to, n) : kind == Z_ZSTD ? head_of_zstd(in, seen, to, n) : lmin(seen, n);
+    if (kind == Z_PLAIN) memcpy(to, in, (size_t)*got);
+    return 0;
+}
+
 bool zfile_unpack(const void *from, i64 n, void *to, i64 size) {
     return ZSTD_decompress(to, (size_t)size, from, (size_t)n) == (size_t)size;
+}
+
+bool zfile_unpack_gzip(const void *from, i64 n, void *to, i64 size) {
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)from, .avail_in = (uInt)n, .next_out = to, .avail_out = (uInt)size};
+    int state = Z_STREAM_END;
+    if (n > UINT32_MAX / 2 || size > UINT32_MAX / 2 || inflateInit2(&z, 15 + 16) != Z_OK) return false;
+    while (state == Z_STREAM_END && z.avail_in > 0) {
+        state = inflate(&z, Z_FINISH);
+        if (state == Z_STREAM_END && z.avail_in > 0 && inflateReset(&z) != Z_OK) state = Z_DATA_ERROR;
+    }
+    inflateEnd(&z);
+    return state == Z_STREAM_END && z.avail_out == 0;
 }

@@ -1,72 +1,22 @@
 /* arrow.c - the reader of Arrow tables: finds the parts, walks over their messages twice (arrow.h). */
-#include <dirent.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/mem.h"
 #include "data/arrow.h"
+#include "data/folder.h"
 #include "data/reader.h"
 
 enum { HEAD = 8 };
 
 /* ------------------------------------------------------------------ the parts ----------------------------------------------- */
 
-static bool is_dir(const char *path) {
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-static bool is_part(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return dot && dot > name && (!strcmp(dot, ".arrows") || !strcmp(dot, ".arrow"));
-}
-
-static int by_name(const void *x, const void *y) {
-    return strcmp(((const struct arrow_part *)x)->path, ((const struct arrow_part *)y)->path);
-}
-
-/* The parts of a folder in the order of their names: part-00000.arrows, part-00001.arrows. */
-static err list_folder(struct arrow *a, const char *path) {
-    char whole[PATH_MAX];
-    i64 cap = 0;
-    err e = 0;
-    DIR *d = opendir(path);
-    for (const struct dirent *f = d ? readdir(d) : NULL; f && e >= 0; f = readdir(d)) {
-        if (!is_part(f->d_name)) continue;
-        snprintf(whole, sizeof whole, "%.3000s%s%.255s", path, path[strlen(path) - 1] == '/' ? "" : "/", f->d_name);
-        e = mem_grow((void **)&a->part, a->npart, &cap, sizeof *a->part);
-        if (e >= 0) e = arena_keep(&a->memory, &a->part[a->npart].path, whole);
-        a->npart += e >= 0;
-    }
-    if (d) closedir(d);
-    if (a->npart > 1) qsort(a->part, (size_t)a->npart, sizeof *a->part, by_name);
-    return e;
-}
-
-static err list_parts(struct arrow *a, const char *path) {
-    if (is_dir(path)) return list_folder(a, path);
-    NEW(a->part, 1);
-    a->npart = 1;
-    return arena_keep(&a->memory, &a->part[0].path, path);
-}
-
-static bool has_parts(const char *path) {
-    DIR *d = opendir(path);
-    bool found = false;
-    for (const struct dirent *f = d ? readdir(d) : NULL; f && !found; f = readdir(d)) found = is_part(f->d_name);
-    if (d) closedir(d);
-    return found;
-}
+static const char *const endings[] = {".arrows", ".arrow", NULL}; /* part-00000.arrows, part-00001.arrows */
 
 static bool is(const char *path) {
     const struct err_record before = *err_last();
     struct file_in f;
     char head[HEAD];
     i64 first;
-    if (is_dir(path)) return has_parts(path);
+    if (folder_is(path)) return folder_has(path, endings);
     if (file_open(path, &f) < 0) {
         err_put(&before); /* the next reader reports it */
         return false;
@@ -101,7 +51,7 @@ static err read_batch(struct arrow *a, struct arrow_message *m) {
     i64 node = 0, buffer = 0;
     TRY(arrow_batch(m, &m->header, a->nodes, a->buffers, &b));
     if (b.rows > a->t->nrow - a->row)
-        return FAIL_AT(E213, m->path, "wait until it is written, then run again", "the file changed while it was read");
+        return arrow_changed(m->path);
     for (i32 i = 0; i < a->nfield; i++) {
         struct arrow_field *f = &a->field[i];
         if (f->col >= 0) {
@@ -135,6 +85,7 @@ static err walk_part(struct arrow *a, i32 part, bool cells) {
     char head[HEAD];
     TRY(file_open(m.path, &f));
     m.file = &f;
+    m.path = f.path;
     err e = f.size < HEAD ? arrow_damaged(&m, "the file is empty or cut off") : file_read_at(&f, 0, head, HEAD);
     if (e >= 0 && !arrow_head(head, HEAD, &m.next)) e = arrow_damaged(&m, "the file does not begin as one");
     if (e >= 0) e = walk_messages(a, &m, part, cells);
@@ -149,62 +100,26 @@ static err need_values(const struct arrow *a) {
     return FAIL_AT(E201, a->t->path, NULL, "no column holds a value");
 }
 
-static err name_parts(struct arrow *a) {
-    struct table *t = a->t;
-    if (a->npart == 1 && !is_dir(t->path)) return 0;
-    ARENA_NEW(&t->names, t->part, a->npart);
-    t->npart = a->npart;
-    for (i32 k = 0; k < a->npart; k++) {
-        TRY(arena_keep(&t->names, &t->part[k].path, a->part[k].path));
-        t->part[k].row = k ? t->part[k - 1].row + a->part[k - 1].rows : 0;
-    }
-    return 0;
-}
-
 static err read_parts(struct arrow *a) {
     struct table *t = a->t;
-    if (a->o->rows)
-        return FAIL_AT(E106, "--orient", "a column for each series", "--orient rows reads text tables, and %s is an Arrow table",
-                       t->path);
-    t->records = true;
-    t->sep = ',';
-    t->decimal = '.';
-    TRY(missing_add(&a->na, &a->memory, a->o->na));
-    TRY(missing_add(&a->na, &a->memory, a->o->more_na));
-    TRY(list_parts(a, t->path));
     for (i32 k = 0; k < a->npart; k++) {
+        a->part[k].above = t->nrow;
         TRY(walk_part(a, k, false));
         t->nrow += a->part[k].rows;
     }
     TRY(need_values(a));
     if (t->nrow == 0) return FAIL_AT(E201, t->path, NULL, "the Arrow table has a schema only, no rows");
-    TRY(name_parts(a));
+    TRY(arrow_name_parts(a));
     TRY(arrow_columns(a));
     for (i32 k = 0; k < a->npart; k++) TRY(walk_part(a, k, true));
-    if (a->row != t->nrow)
-        return FAIL_AT(E213, t->path, "wait until it is written, then run again", "the files changed while they were read");
-    return arrow_settle_words(a);
-}
-
-static void arrow_free(struct arrow *a) {
-    for (i32 i = 0; i < a->nfield; i++) arrow_free_words(&a->field[i]);
-    for (i32 i = 0; i < ARROW_BUFFERS; i++) mem_free(a->room[i].p);
-    mem_free(a->packed.p);
-    mem_free(a->meta.p);
-    mem_free(a->part);
-    vocab_free(&a->index);
-    arena_free(&a->memory);
+    return 0;
 }
 
 static err read(const char *path, const struct read_options *o, struct table **out) {
-    struct arrow a = {.o = o};
-    NEW(a.t, 1);
-    err e = arena_keep(&a.t->names, &a.t->path, path);
+    struct arrow a;
+    err e = arrow_open(&a, path, o, endings, "an Arrow table");
     if (e >= 0) e = read_parts(&a);
-    arrow_free(&a);
-    if (e < 0) table_free(a.t);
-    else *out = a.t;
-    return e;
+    return arrow_close(&a, e, out);
 }
 
 extern const struct reader reader_arrow;

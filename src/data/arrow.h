@@ -1,4 +1,5 @@
-/* arrow.h - private parts of the reader of Arrow tables; only arrow*.c include it.
+/* arrow.h - private parts of the reader of Arrow tables.  Columns and cells (arrow_cells.c, arrow_words.c) serve the readers of
+ * JSON lines and Parquet, too: the same rows give the same table.
  *
  *     part-00000.arrows: schema | dictionary .. | record batch | record batch .. | end      Arrow IPC stream, or file (ARROW1)
  *     part-00001.arrows: ..                                                                 a folder of them is one table
@@ -22,6 +23,7 @@
 #include "data/table.h"
 #include "data/time.h"
 #include "data/vocab.h"
+#include "data/zone.h"
 
 enum {
     ARROW_FIELDS_MAX = 1 << 20,
@@ -29,6 +31,7 @@ enum {
     ARROW_META_MAX = 64 << 20, /* bytes of the metadata of a message */
     ARROW_RATIO = 1 << 16,     /* no zstd frame holds more bytes per byte */
     ARROW_TYPE = 60,           /* bytes of the name of a type */
+    ARROW_ZONE = 48,           /* bytes of the name of a zone */
     ARROW_BUFFERS = 3          /* of a column at most: valid, offsets, bytes */
 };
 
@@ -51,7 +54,8 @@ struct arrow_type {
     i32 scale;      /* ARROW_DECIMAL: digits behind the point */
     i64 per_second; /* ARROW_TIME, ARROW_DATE: units; a day is -86400 */
     bool zoned;     /* ARROW_TIME */
-    i32 zone;       /* seconds east of UTC; a zone with a name is read in UTC */
+    i32 zone;       /* seconds east of UTC */
+    char zone_name[ARROW_ZONE]; /* Europe/Berlin; "" = it is UTC, or has an offset */
     i32 nodes, buffers; /* in a record batch, with those of its children */
     char name[ARROW_TYPE]; /* "float", "list", "timestamp[us]", for messages */
 };
@@ -75,13 +79,14 @@ struct arrow_field {
     i64 dictionary;          /* its number in the file */
     enum arrow_role role;
     i32 col;             /* of the table, -1 = not read */
+    struct zone *place;  /* of zone_name; NULL = none, or the system does not know it: read in UTC */
     struct vocab vocab;  /* of a text column */
     struct arrow_words words;
 };
 
 struct arrow_part {
     const char *path;
-    i64 rows;
+    i64 rows, above; /* above: records, or lines, of the parts before */
 };
 
 struct arrow_room {
@@ -127,6 +132,10 @@ err arrow_room(struct arrow_room *r, i64 bytes);
 /* arrow_schema.c */
 /* The first schema defines the fields, the others must agree. */
 err arrow_schema(struct arrow *a, struct arrow_message *m, i32 part);
+/* The zone of a timestamp: an offset as +02:00, or a name. */
+void arrow_set_zone(struct arrow_type *t, const char *zone, i64 n);
+/* Unique names, the roles that the options give, and the columns of the table, from a->field. */
+err arrow_define(struct arrow *a);
 err arrow_refuse(const struct arrow *a, const struct arrow_field *f, const char *why);
 
 /* arrow_batch.c: the rows of a record batch, or the words of a dictionary. */
@@ -161,6 +170,14 @@ static inline i64 arrow_whole(const struct arrow_type *t, const u8 *p, i64 i) {
 /* Word i of a text column; false: its offsets lie outside. */
 bool arrow_word(const struct arrow_cells *c, const struct arrow_type *t, i64 i, const char **s, i64 *n);
 
+/* arrow_table.c */
+/* Begins a table; `ending`: of the files of a folder, `what`: "an Arrow table".  arrow_close follows, also after a failure. */
+err arrow_open(struct arrow *a, const char *path, const struct read_options *o, const char *const *ending, const char *what);
+err arrow_name_parts(struct arrow *a); /* of a folder, when the rows of the parts are known */
+err arrow_changed(const char *path);   /* E213 */
+/* Ends the reading, whose result was e: the table in *out, or the error. */
+err arrow_close(struct arrow *a, err e, struct table **out);
+
 /* arrow_cells.c */
 err arrow_columns(struct arrow *a);                           /* allocates the columns of the table */
 err arrow_put(struct arrow *a, struct arrow_field *f, const struct arrow_message *m, const struct arrow_cells *c);
@@ -168,6 +185,7 @@ const struct arrow_type *arrow_stored(const struct arrow_field *f); /* the type 
 
 /* arrow_words.c */
 err arrow_dictionary(struct arrow *a, struct arrow_message *m); /* its words, for each field that has the dictionary */
+err arrow_keep_word(struct arrow_words *w, const char *s, i64 n, bool missing); /* adds a word to a dictionary */
 err arrow_put_words(struct arrow *a, struct arrow_field *f, const struct arrow_message *m, const struct arrow_cells *c);
 err arrow_put_word(struct arrow *a, struct arrow_field *f, i64 row, const char *s, i64 n); /* one cell as text */
 err arrow_put_missing(struct arrow *a, const struct arrow_field *f, i64 row);

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "data/arrow.h"
 
-enum { CELL = 64, EXACT_POWERS = 23, DIGITS = 40 };
+enum { CELL = 64, EXACT_POWERS = 23, DIGITS = 40, DAY = 86400 };
 static const i64 year_1 = -62135596800, year_10000 = 253402300800; /* seconds since 1970 */
 
 const struct arrow_type *arrow_stored(const struct arrow_field *f) { return f->coded ? &f->index : &f->type; }
@@ -20,7 +20,7 @@ err arrow_columns(struct arrow *a) {
     struct table *t = a->t;
     NEW(t->col, t->ncol);
     for (i32 i = 0; i < a->nfield; i++) {
-        const struct arrow_field *f = &a->field[i];
+        struct arrow_field *f = &a->field[i];
         struct column *c = f->col < 0 ? NULL : &t->col[f->col];
         if (!c) continue;
         TRY(arena_keep(&t->names, &c->name, f->name));
@@ -28,6 +28,8 @@ err arrow_columns(struct arrow *a) {
         c->type = is_text(f) ? COL_CATEGORY : is_time(f) ? COL_TIME : COL_NUMBER;
         c->zoned = f->type.zoned;
         c->zone = f->type.zone;
+        if (c->type == COL_TIME && f->type.zone_name[0]) TRY(zone_load(f->type.zone_name, &f->place));
+        if (f->place) NEW_SPILL(c->offset, t->nrow);
         if (c->type == COL_CATEGORY) NEW_SPILL(c->code, t->nrow);
         else if (c->type == COL_TIME) NEW_SPILL(c->time, t->nrow);
         else NEW_SPILL(c->number, t->nrow);
@@ -144,6 +146,7 @@ static err put_times(struct arrow *a, struct arrow_field *f, const struct arrow_
         if (!arrow_valid(c, i)) {
             if (is_the_time(a, f)) return arrow_need_time(a, f, row);
             arrow_put_missing(a, f, row);
+            if (f->place) col->offset[row] = DAY;
             continue;
         }
         const i64 v = arrow_whole(&type, c->data, i);
@@ -155,6 +158,7 @@ static err put_times(struct arrow *a, struct arrow_field *f, const struct arrow_
                            "%lld in time column \"%s\" (%s) is not in the years 1 to 9999", (long long)v, f->name, f->type.name);
         }
         col->time[row] = t + f->type.zone;
+        if (f->place) col->offset[row] = zone_offset(f->place, t) + DAY; /* as offsets in a text: arrow_settle_words */
     }
     return 0;
 }

@@ -29,12 +29,20 @@ static const struct {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* "UTC", "+02:00"; any other name is read in UTC. */
+/* "+02:00"; 0 for a name. */
 static i32 zone_of(const char *s, i64 n) {
     if (n != 6 || (s[0] != '+' && s[0] != '-') || s[3] != ':') return 0;
     if (!is_digit(s[1]) || !is_digit(s[2]) || !is_digit(s[4]) || !is_digit(s[5])) return 0;
     const i32 seconds = 3600 * (10 * (s[1] - '0') + s[2] - '0') + 60 * (10 * (s[4] - '0') + s[5] - '0');
     return seconds > 18 * 3600 ? 0 : s[0] == '-' ? -seconds : seconds;
+}
+
+void arrow_set_zone(struct arrow_type *t, const char *zone, i64 n) {
+    if (n < 1 || n >= ARROW_ZONE) return;
+    t->zone = zone_of(zone, n);
+    if (zone[0] == '+' || zone[0] == '-') return;
+    memcpy(t->zone_name, zone, (size_t)n);
+    t->zone_name[n] = 0;
 }
 
 static void type_timestamp(const struct flat_table *t, struct arrow_type *out) {
@@ -49,7 +57,7 @@ static void type_timestamp(const struct flat_table *t, struct arrow_type *out) {
     out->per_second = per[u];
     snprintf(out->name, sizeof out->name, "timestamp[%s]", unit[u]);
     out->zoned = flat_text(t, PART_SECOND, &zone, &n) && n > 0;
-    if (out->zoned) out->zone = zone_of(zone, n);
+    if (out->zoned) arrow_set_zone(out, zone, n);
 }
 
 /* The types whose cells are read; others stay ARROW_OTHER. */
@@ -211,7 +219,7 @@ err arrow_refuse(const struct arrow *a, const struct arrow_field *f, const char 
                    why);
 }
 
-static err define(struct arrow *a) {
+err arrow_define(struct arrow *a) {
     for (i32 i = 0; i < a->nfield; i++) {
         struct arrow_field *f = &a->field[i];
         TRY(name_new(&a->index, &a->memory, i, f->name, &f->name));
@@ -234,7 +242,8 @@ static err define(struct arrow *a) {
 static bool same_type(const struct arrow_field *x, const struct arrow_field *y) {
     const struct arrow_type *a = &x->type, *b = &y->type;
     const bool cells = a->kind == b->kind && a->bytes == b->bytes && a->sign == b->sign && a->scale == b->scale;
-    const bool times = a->per_second == b->per_second && a->zoned == b->zoned && a->zone == b->zone;
+    const bool zone = a->zoned == b->zoned && a->zone == b->zone && !strcmp(a->zone_name, b->zone_name);
+    const bool times = a->per_second == b->per_second && zone;
     const bool place = a->nodes == b->nodes && a->buffers == b->buffers && !strcmp(a->name, b->name);
     return cells && times && place && x->coded == y->coded && x->index.bytes == y->index.bytes && x->index.sign == y->index.sign;
 }
@@ -267,5 +276,5 @@ err arrow_schema(struct arrow *a, struct arrow_message *m, i32 part) {
     if (part > 0 || a->field) return agree(a, m, n, field);
     a->field = field;
     a->nfield = n;
-    return define(a);
+    return arrow_define(a);
 }

@@ -15,7 +15,7 @@ enum { WORDS_ID, WORDS_DATA, WORDS_DELTA };
 
 err arrow_put_missing(struct arrow *a, const struct arrow_field *f, i64 row) {
     struct column *c = &a->t->col[f->col];
-    if (c->missing++ == 0) c->first_missing_line = row + 1;
+    if (c->missing++ == 0) c->first_missing_line = table_line(a->t, row);
     if (c->type == COL_NUMBER) c->number[row] = (f64)NAN;
     else if (c->type == COL_CATEGORY) c->code[row] = -1;
     else c->time[row] = 0;
@@ -65,7 +65,7 @@ err arrow_put_word(struct arrow *a, struct arrow_field *f, i64 row, const char *
 
 /* ------------------------------------------------------------------ dictionaries -------------------------------------------- */
 
-static err keep_word(struct arrow_words *w, const char *s, i64 n, bool missing) {
+err arrow_keep_word(struct arrow_words *w, const char *s, i64 n, bool missing) {
     GROW(w->at, w->n + 1, w->at_cap);
     GROW(w->code, w->n, w->code_cap);
     if (w->n == 0) w->at[0] = 0;
@@ -88,7 +88,7 @@ static err keep_words(struct arrow_field *f, struct arrow_message *m, const stru
         const char *s = "";
         i64 n = 0;
         if (!arrow_word(c, &f->type, i, &s, &n)) return arrow_damaged(m, "a word lies outside its buffer");
-        TRY(keep_word(&f->words, s, n, !arrow_valid(c, i)));
+        TRY(arrow_keep_word(&f->words, s, n, !arrow_valid(c, i)));
     }
     return 0;
 }
@@ -113,6 +113,7 @@ err arrow_dictionary(struct arrow *a, struct arrow_message *m) {
 }
 
 void arrow_free_words(struct arrow_field *f) {
+    zone_free(f->place);
     vocab_free(&f->vocab);
     mem_free(f->words.at);
     mem_free(f->words.bytes);
@@ -249,6 +250,7 @@ err arrow_settle_words(struct arrow *a) {
     for (i32 i = 0; i < a->nfield; i++) {
         struct arrow_field *f = &a->field[i];
         struct time_parser p;
+        if (f->place) TRY(table_settle_zone(a->t, &a->t->col[f->col]));
         if (f->col < 0 || a->t->col[f->col].type != COL_CATEGORY) continue;
         TRY(find_layout(a, f, have_time, &p));
         if (p.kind == TIME_NONE) TRY(give_words(a, f));

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/input.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/pager.h"
@@ -223,7 +224,7 @@ static bool is(const char *path) {
 }
 
 static err damaged(const char *path, const char *why) {
-    return FAIL_AT(E202, path, damaged_fix, "the cache file is damaged or cut off (%s)", why);
+    return FAIL_AT(E202, input_label(path), damaged_fix, "the cache file is damaged or cut off (%s)", why);
 }
 
 /* Address of n cells at offset `at` after the header, or NULL if they exceed the file. */
@@ -305,10 +306,10 @@ static err check_bytes(const char *path, const struct file_map *m, u64 *header) 
     return (PREFIX + *header) % 64 ? damaged(path, "its columns do not begin where numbers can be read") : 0;
 }
 
-static err read_map(struct table *t, struct js **o) {
+static err read_map(struct table *t, const char *path, struct js **o) {
     struct file_map m;
     u64 n = 0;
-    TRY(file_map(t->path, &m));
+    TRY(file_map(path, &m));
     t->map = (void *)(uintptr_t)m.p;
     t->map_size = (size_t)m.size;
     if (!file_is_remote(t->path)) pager_watch(t->map, t->map_size, PROT_READ, -1, 0); /* only within --memory */
@@ -321,8 +322,8 @@ static err read(const char *path, const struct read_options *options __attribute
     struct table *t;
     struct js *o = NULL;
     NEW(t, 1);
-    err e = arena_keep(&t->names, &t->path, path);
-    if (e >= 0) e = read_map(t, &o);
+    err e = arena_keep(&t->names, &t->path, input_label(path));
+    if (e >= 0) e = read_map(t, path, &o);
     js_free(o);
     if (e < 0) table_free(t);
     else *out = t;

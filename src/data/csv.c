@@ -1,8 +1,10 @@
 /* csv.c - the reader of text tables: runs the stages that csv.h shows. */
 #include <string.h>
 
+#include "base/input.h"
 #include "base/spill.h"
 #include "data/csv.h"
+#include "data/folder.h"
 #include "data/reader.h"
 
 enum { THREADS_MAX = 64 };
@@ -24,6 +26,7 @@ static void csv_free(struct csv *c) {
     arena_free(&c->memory);
     mem_free(c->src.mem);
     file_close(&c->src.file);
+    csv_close_parts(&c->src);
 }
 
 /* Creates the table columns from the field kinds and allocates their cells. */
@@ -103,8 +106,7 @@ static err try_once(struct csv *c, bool *done) {
     if (*done) return 0;
     drop_words(c);
     table_drop_columns(c->t);
-    memset(c->chunk, 0, (size_t)c->nchunk * sizeof *c->chunk);
-    return 0;
+    return csv_cut(c);
 }
 
 static err read_text(struct csv *c) {
@@ -123,19 +125,22 @@ static err read_text(struct csv *c) {
         TRY(csv_report(c, &again));
         parsed = false;
     }
+    if (c->src.npart) TRY(csv_name_parts(c));
     for (i32 i = 0; i < c->t->ncol; i++)
         if (c->t->col[i].offset) TRY(table_settle_zone(c->t, &c->t->col[i]));
     return 0;
 }
 
 static err read(const char *path, const struct read_options *o, struct table **out) {
+    struct read_options own = *o;
     struct table *t;
     NEW(t, 1);
     const char *slash = strrchr(path, '/');
-    struct csv c = {.o = o, .t = t, .src = {.path = path, .name = strlen(path) > 120 && slash ? slash + 1 : path}};
+    const char *name = strlen(path) > 120 && slash ? slash + 1 : input_label(path);
+    struct csv c = {.o = &own, .t = t, .src = {.path = path, .name = name}};
     c.src.file.fd = -1;
-    err e = arena_keep(&t->names, &t->path, path);
-    if (e >= 0) e = csv_open(&c.src);
+    err e = arena_keep(&t->names, &t->path, input_label(path));
+    if (e >= 0) e = folder_is(path) ? csv_open_parts(&c, &own) : csv_open(&c.src);
     if (e >= 0) e = read_text(&c);
     csv_free(&c);
     if (e < 0) table_free(t);
@@ -143,12 +148,13 @@ static err read(const char *path, const struct read_options *o, struct table **o
     return e;
 }
 
-static bool anything(const char *path) { return path != NULL; }
+/* All that other readers left, for an error that says what is wrong. */
+static bool is(const char *path) { return !folder_is(path) || folder_has(path, csv_endings); }
 
 extern const struct reader reader_csv;
 const struct reader reader_csv = {
     .name = "csv",
-    .help = "text tables: comma, semicolon, tab or pipe; plain, .gz or .zst",
-    .is = anything,
+    .help = "text tables: comma, semicolon, tab or pipe; .gz, .zst; a folder of them",
+    .is = is,
     .read = read,
 };

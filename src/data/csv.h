@@ -4,6 +4,7 @@
  *     chunks --scan, parallel--> records, lines, quotes, encoding of each chunk                csv_scan.c
  *     chunks --parse, parallel--> cells, written to their final place in the columns           csv_parse.c
  *     tallies --> one error with the first line and the count, or the table                    csv_report.c
+ *     parts of a folder, without the headers of the others --> one text          csv_parts.c, csv_folder.c
  *
  * Large files without quotes and blank lines need no scan: csv_once.c estimates the number of rows from samples, counts a chunk
  * while it is in cache, and parses it as soon as the previous chunk knows its last row.
@@ -32,22 +33,48 @@ enum {
     CSV_SEEN = 8              /* cells kept of a time column */
 };
 
-/* The source of the bytes: a file, or memory (decompressed, or from a pipe). */
+/* The source of the bytes: a file, memory (decompressed, or decoded), or the parts of a folder. */
 struct csv_source {
-    const char *path, *name; /* name: base name, for messages */
-    struct file_in file;
+    const char *path, *name; /* name: for messages */
+    struct file_in file;     /* of a part it is open only while it is read */
     char *mem;               /* NULL = file */
     i64 size;
+    struct csv_part *part;   /* [npart]; NULL = no folder */
+    i32 npart;
 };
 
+/* A file of a folder as a piece of one text: its records, without the header behind the first file, each line with its end. */
+struct csv_part {
+    struct csv_source src;
+    i64 from;     /* first byte that counts */
+    i64 at, size; /* first byte in the text, and bytes there */
+    i64 lines;    /* lines of the file before byte `from` */
+    i64 chunk;    /* the first with its records; of none, that of the next part */
+};
+
+struct csv;
 struct csv_buffer {
     char *p; /* CSV_FRONT line feeds, bytes, CSV_BACK line feeds */
     i64 cap;
 };
+/* The folder at c->src.path as a source.  own: a copy of the options in which it sets what the first file tells (header,
+ * separator).  E201: no record; E202: the header of a file differs. */
+err csv_open_parts(struct csv *c, struct read_options *own);
+void csv_close_parts(struct csv_source *s);
+/* Bytes [from, from + n) of the file of a part; E213 if its size has changed. */
+err csv_read_part(const struct csv_source *s, i64 from, i64 n, char *out);
+/* Bytes [from, to) of the text. */
+err csv_read_parts(const struct csv_source *s, i64 from, i64 to, char *out);
+err csv_name_parts(struct csv *c); /* t->part, when the rows of the chunks are known */
+/* The file of a line of the text, and the line there.  Counts the lines up to it: for messages. */
+const struct csv_part *csv_part_of(const struct csv_source *s, i64 line, i64 *own);
+
 err csv_open(struct csv_source *s); /* opens the file; decompresses and decodes it if necessary; E202 for malformed UTF-16 */
 /* Reads bytes [from, to) with a margin of line feeds; *p is the first. */
 err csv_read(const struct csv_source *s, struct csv_buffer *b, i64 from, i64 to, char **p);
 void csv_buffer_free(struct csv_buffer *b);
+
+extern const char *const csv_endings[]; /* of the files of a folder */
 
 enum csv_kind { FIELD_SKIP, FIELD_NUMBER, FIELD_TIME, FIELD_TEXT };
 
@@ -68,6 +95,8 @@ struct csv_field { /* within a cache line: rows of many fields pass over all of 
 };
 
 struct csv_chunk {
+    i64 begin, end;    /* borders before they are moved to ends of lines */
+    bool first;        /* of a file of a folder */
     i64 from, to;      /* bytes of whole records */
     i64 rows, lines;   /* non-blank records; line feeds */
     i64 row0, line0;   /* row and line (from 1) of the first record */
@@ -149,6 +178,7 @@ char *csv_split_record(char *p, char *end, char sep, char **cell, i32 *len, i32 
 
 /* csv_sniff.c */
 err csv_sniff(struct csv *c);
+err csv_sniff_names(struct csv *c); /* separator, header and names alone */
 
 /* csv_header.c: *header = the first record holds names; E105 if that cannot be told. */
 err csv_find_header(const struct csv *c, const struct csv_sample *s, bool *header);

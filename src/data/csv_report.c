@@ -17,7 +17,8 @@ void csv_clean(char *to, size_t size, const char *s, i64 n) {
 }
 
 void csv_where(const struct csv *c, i64 line, i32 field, char where[256]) {
-    table_where_at(c->t, c->src.name, line, field, where);
+    const struct csv_part *part = csv_part_of(&c->src, line, &line);
+    table_where_at(c->t, part ? part->src.name : c->src.name, line, field, where);
 }
 
 err csv_fail_encoding(struct csv *c, const struct csv_chunk *k, i64 line) {
@@ -43,8 +44,7 @@ static const struct {
     const char *magic;
     i32 n;
     const char *what;
-} formats[] = {{"PAR1", 4, "a Parquet file"},
-               {"\x89HDF", 4, "an HDF5 file"},
+} formats[] = {{"\x89HDF", 4, "an HDF5 file"},
                {"\x93NUMPY", 6, "a NumPy file"},
                {"SQLite format", 13, "an SQLite file"},
                {"%PDF", 4, "a PDF file"},
@@ -56,40 +56,36 @@ static const struct {
                {"CDF", 3, "a NetCDF file"},
                {"7z\xBC\xAF", 4, "a 7z file"}};
 
-/* The file name with extension .csv. */
-static const char *as_csv(const char *path, char to[MEND_PATH]) {
+/* The file name with another extension. */
+static const char *as_type(const char *path, const char *type, char to[MEND_PATH]) {
     const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
     const size_t stem = dot && dot > path && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
-    snprintf(to, MEND_PATH, "%.*s.csv", (int)(stem < MEND_PATH / 2 ? stem : MEND_PATH / 2), path);
+    snprintf(to, MEND_PATH, "%.*s.%s", (int)(stem < MEND_PATH / 2 ? stem : MEND_PATH / 2), path, type);
     return to;
 }
 
-/* True for JSON objects, one per line or in a list. */
+/* True for a list of JSON objects; objects a line have a reader. */
 static bool is_json(const char *head, i64 n) {
     static const char space[] = " \t\r\n";
     i64 i = 0;
     while (i < n && strchr(space, head[i]) && head[i]) i++;
-    if (i < n && head[i] == '[')
-        for (i++; i < n && strchr(space, head[i]) && head[i];) i++;
-    if (i == n || head[i] != '{') return false;
-    for (i++; i < n && strchr(space, head[i]) && head[i];) i++;
-    return i < n && head[i] == '"';
+    if (i == n || head[i++] != '[') return false;
+    while (i < n && strchr(space, head[i]) && head[i]) i++;
+    return i < n && head[i] == '{';
 }
 
 static err fail_json(const struct csv *c) {
     char fix[768], from[MEND_PATH], csv[MEND_PATH], to[MEND_PATH];
     snprintf(fix, sizeof fix,
-             "python3 -c 'import csv, json, sys; t = sys.stdin.read(); r = json.loads(t) if t.lstrip()[0] == \"[\" else "
-             "[json.loads(l) for l in t.splitlines() if l.strip()]; "
-             "w = csv.DictWriter(sys.stdout, dict.fromkeys(k for o in r for k in o)); w.writeheader(); w.writerows(r)' < %s > %s",
-             mend_from(c->src.name, from), mend_to(as_csv(c->src.name, csv), "table", to));
-    return FAIL_AT(E202, c->src.name, fix, "this is JSON, not a table");
+             "python3 -c 'import json, sys; [print(json.dumps(o)) for o in json.load(sys.stdin)]' < %s > %s   (an object a line)",
+             mend_from(c->src.name, from), mend_to(as_type(c->src.name, "jsonl", csv), "lines", to));
+    return FAIL_AT(E202, c->src.name, fix, "this is a list of JSON, not JSON lines");
 }
 
 static err fail_zip(const struct csv *c) {
     char fix[768], from[MEND_PATH], csv[MEND_PATH], to[MEND_PATH];
     snprintf(fix, sizeof fix, "unzip -p %s > %s   (a table that was zipped)   or   write the data as CSV   (a spreadsheet)",
-             mend_from(c->src.name, from), mend_to(as_csv(c->src.name, csv), "table", to));
+             mend_from(c->src.name, from), mend_to(as_type(c->src.name, "csv", csv), "table", to));
     return FAIL_AT(E202, c->src.name, fix, "this is a zip file (perhaps a spreadsheet), not a text table");
 }
 
@@ -119,14 +115,20 @@ static i32 by_row(const void *a, const void *b) {
     return x->row != y->row ? (x->row < y->row ? -1 : 1) : x->field - y->field;
 }
 
-/* Line numbers of the first five matching problems: "4127, 4130, ..." */
-static void line_list(const struct csv_problem *p, i32 n, i32 field, i64 total, char *to, size_t size) {
+/* Line numbers of the first five matching problems: "4127, 4130, ..."; of a folder, those in the file of the first. */
+static void line_list(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 total, char *to, size_t size) {
     size_t fill = 0;
     i32 shown = 0;
+    const struct csv_part *first = NULL;
     to[0] = 0;
-    for (i32 i = 0; i < n && shown < 5; i++)
-        if (p[i].field == field)
-            fill += (size_t)snprintf(to + fill, size - fill, "%s%lld", shown++ ? ", " : "", (long long)p[i].line);
+    for (i32 i = 0; i < n && shown < 5; i++) {
+        i64 line;
+        if (p[i].field != field) continue;
+        const struct csv_part *part = csv_part_of(&c->src, p[i].line, &line);
+        if (shown && part != first) break;
+        first = part;
+        fill += (size_t)snprintf(to + fill, size - fill, "%s%lld", shown++ ? ", " : "", (long long)line);
+    }
     if (shown < total) snprintf(to + fill, size - fill, ", ...");
 }
 
@@ -153,10 +155,11 @@ static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, 
     char where[256], row[400], lines[120], fix[700], from[MEND_PATH], to[MEND_PATH];
     csv_where(c, p[0].line, 0, where);
     show_row(c, p[0].text, row, sizeof row);
-    line_list(p, n, 0, ragged, lines, sizeof lines);
+    line_list(c, p, n, 0, ragged, lines, sizeof lines);
     bool comma = longer == ragged && c->nfield > 1 && like_decimal_comma(c, p[0].text);
     i64 all = c->t->nrow + c->t->has_header;
-    const bool title = ragged > 4 && longer == ragged && 10 * ragged >= 9 * c->t->nrow; /* the first line is the odd one */
+    bool title = ragged > 4 && longer == ragged && 10 * ragged >= 9 * c->t->nrow; /* the first line is the odd one */
+    title = title && !c->src.npart;
     if (ragged == 1) snprintf(fix, sizeof fix, "repair line %s", lines);
     else if (title)
         snprintf(fix, sizeof fix, "tail -n +2 %s > %s   (is there a title line above the header?)", mend_from(c->t->path, from),
@@ -193,6 +196,10 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
         if (p[i].field == field + 1)
             fill += snprintf(cut + fill, sizeof cut - (size_t)fill, "%s%lldd", found++ ? ";" : "", (long long)p[i].line);
     const char *other = c->field[field].time.kind == TIME_CUSTOM ? "   or   another --time-format" : "";
+    if (c->src.npart) {
+        snprintf(fix, CELL_FIX, "repair the file, or take such lines out (when they are totals or notes)%s", other);
+        return;
+    }
     if (found < bad || c->t->turned) {
         snprintf(fix, CELL_FIX, "repair these lines, or take them out (when they are totals or notes): %lld are too many for a "
                  "command here%s", (long long)bad, other);
@@ -207,7 +214,7 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
     char where[256], lines[120], fix[CELL_FIX], many[180] = "", cell[MEND_PATH], word[MEND_PATH];
     csv_where(c, p[0].line, field + 1, where);
-    line_list(p, n, field + 1, bad, lines, sizeof lines);
+    line_list(c, p, n, field + 1, bad, lines, sizeof lines);
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
     const char *name = c->name[field];
     if (c->field[field].kind == FIELD_TIME) {

@@ -122,7 +122,7 @@ static void count_quoted(struct csv_chunk *k, const char *p, i64 n, char sep, bo
 /* Loads chunk i: from after the first line feed at or after its border to after the one at the next border. */
 static err load(struct csv *c, i64 i, i32 thread, char **p) {
     struct csv_chunk *k = &c->chunk[i];
-    i64 size = c->src.size, begin = c->data_from + i * c->bytes, end = lmin(begin + c->bytes, size);
+    i64 size = c->src.size, begin = k->begin, end = k->end;
     i64 from = i ? begin - 1 : begin;
     TRY(csv_read(&c->src, &c->buffer[thread], from, end, p));
     char *feed = i ? memchr(*p, '\n', (size_t)(end - from)) : NULL;
@@ -135,7 +135,7 @@ static err load(struct csv *c, i64 i, i32 thread, char **p) {
     for (k->to = end; k->to < size && (*p)[k->to - from - 1] != '\n'; more *= 4) { /* extend to the end of the last line */
         i64 to = lmin(k->to + more, size);
         if (to - k->from > CSV_LINE_MAX)
-            return FAIL_AT(E202, c->src.path, NULL, "a line of more than %d MiB near byte %lld: this is no text table",
+            return FAIL_AT(E202, c->src.name, NULL, "a line of more than %d MiB near byte %lld: this is no text table",
                            CSV_LINE_MAX >> 20, (long long)k->from);
         TRY(csv_read(&c->src, &c->buffer[thread], from, to, p));
         feed = memchr(*p + (k->to - from), '\n', (size_t)(to - k->to));
@@ -235,7 +235,7 @@ static err rescan_inside(struct csv *c, i64 i, i64 *owner) {
     c->chunk[*owner].to = k->from;
     c->chunk[*owner].lines += feeds;
     if (k->from - c->chunk[*owner].from > CSV_LINE_MAX)
-        return FAIL_AT(E206, c->src.path, NULL, "a quoted field of more than %d MiB near byte %lld", CSV_LINE_MAX >> 20,
+        return FAIL_AT(E206, c->src.name, NULL, "a quoted field of more than %d MiB near byte %lld", CSV_LINE_MAX >> 20,
                        (long long)c->chunk[*owner].from);
     if (k->from < k->to) *owner = i;
     return 0;
@@ -248,6 +248,7 @@ static err resolve(struct csv *c) {
     for (i64 i = 0; i < c->nchunk; i++) {
         struct csv_chunk *k = &c->chunk[i];
         i64 feeds = k->lines;
+        if (inside && k->first) break; /* a quote does not reach into the next file */
         if (k->bad_byte >= 0) return csv_fail_encoding(c, k, physical);
         if (inside) TRY(rescan_inside(c, i, &owner));
         else if (k->from < k->to) owner = i;
@@ -257,7 +258,7 @@ static err resolve(struct csv *c) {
     }
     if (inside) {
         char where[256];
-        file_where(c->src.name, open_line, 0, where);
+        csv_where(c, open_line, 0, where);
         return FAIL_AT(E206, where, "close the quote, or write a quote inside a field twice",
                        "a quoted field begins here and never ends");
     }
@@ -273,10 +274,27 @@ static err resolve(struct csv *c) {
     return 0;
 }
 
+/* Chunks of c->bytes from `from` to `to`; out NULL: only their number. */
+static i64 cut(const struct csv *c, i64 from, i64 to, struct csv_chunk *out) {
+    i64 n = 0;
+    for (i64 at = from; at < to; at += c->bytes, n++)
+        if (out) out[n] = (struct csv_chunk){.begin = at, .end = lmin(at + c->bytes, to), .first = n == 0};
+    return n;
+}
+
 err csv_cut(struct csv *c) {
+    const struct csv_source *s = &c->src;
+    const i32 parts = imax(s->npart, 1);
     c->bytes = c->o->chunk > 0 ? c->o->chunk : CSV_CHUNK;
-    c->nchunk = (c->src.size - c->data_from + c->bytes - 1) / c->bytes;
-    ARENA_NEW(&c->memory, c->chunk, c->nchunk);
+    for (i32 pass = 0; pass < 2; pass++) {
+        c->nchunk = 0;
+        for (i32 k = 0; k < parts; k++) {
+            const i64 at = k ? s->part[k].at : c->data_from, end = s->npart ? s->part[k].at + s->part[k].size : s->size;
+            if (s->npart) s->part[k].chunk = c->nchunk;
+            c->nchunk += cut(c, at, end, pass ? c->chunk + c->nchunk : NULL);
+        }
+        if (!pass) ARENA_NEW(&c->memory, c->chunk, c->nchunk);
+    }
     return 0;
 }
 

@@ -234,18 +234,23 @@ static err keep_seen(struct csv *c, struct csv_field *field, const char **cell, 
     return 0;
 }
 
-static err sniff_sample(struct csv *c, struct csv_sample *s, const char *head) {
+/* Separator and header are known: names, and where the data begin. */
+static err sniff_names(struct csv *c, struct csv_sample *s, const char *head) {
     TRY(take_sample(c, s));
     c->nfield = s->nfield;
     TRY(csv_find_mark(c, s->cell, s->len, s->rows, s->nfield));
-    bool header, have_time = false;
-    TRY(csv_find_header(c, s, &header));
+    TRY(csv_find_header(c, s, &c->t->has_header));
+    TRY(name_fields(c, s, c->t->has_header));
+    skip_header(c, head, s->size, c->t->has_header);
+    return 0;
+}
+
+static err sniff_fields(struct csv *c, struct csv_sample *s) {
+    const bool header = c->t->has_header;
+    bool have_time = false;
     if (header && s->rows == 1 && !s->cut) return FAIL_AT(E201, c->src.name, NULL, "the file holds a header only, no rows");
-    c->t->has_header = header;
     c->t->sep = c->sep;
     c->t->decimal = c->mark;
-    TRY(name_fields(c, s, header));
-    skip_header(c, head, s->size, header);
     ARENA_NEW(&c->memory, c->field, c->nfield);
     TRY(mark_fields(c));
     const char **cell;
@@ -271,7 +276,7 @@ static err is_utf8(const struct csv *c, const char *head, i64 n) {
     return k.bad_byte >= 0 ? csv_fail_text(c, &k, head, 1) : 0;
 }
 
-static err sniff(struct csv *c, struct csv_buffer *b, struct csv_sample *s) {
+static err sniff(struct csv *c, struct csv_buffer *b, struct csv_sample *s, bool fields) {
     char *head;
     const i64 n = lmin(c->src.size, CSV_HEAD);
     TRY(csv_read(&c->src, b, 0, n, &head));
@@ -292,14 +297,19 @@ static err sniff(struct csv *c, struct csv_buffer *b, struct csv_sample *s) {
     }
     ARENA_NEW(&s->memory, s->text, s->size + 1);
     memcpy(s->text, head, (size_t)s->size);
-    return sniff_sample(c, s, head);
+    TRY(sniff_names(c, s, head));
+    return fields ? sniff_fields(c, s) : 0;
 }
 
-err csv_sniff(struct csv *c) {
+static err sniff_head(struct csv *c, bool fields) {
     struct csv_buffer b = {0};
     struct csv_sample s = {.rows = 0};
-    const err e = sniff(c, &b, &s);
+    const err e = sniff(c, &b, &s, fields);
     arena_free(&s.memory);
     csv_buffer_free(&b);
     return e;
 }
+
+err csv_sniff(struct csv *c) { return sniff_head(c, true); }
+
+err csv_sniff_names(struct csv *c) { return sniff_head(c, false); }

@@ -23,7 +23,8 @@ err csv_read(const struct csv_source *s, struct csv_buffer *b, i64 from, i64 to,
         memset(b->p, '\n', CSV_FRONT);
     }
     char *at = b->p + CSV_FRONT;
-    if (s->mem) memcpy(at, s->mem + from, (size_t)n);
+    if (s->part) TRY(csv_read_parts(s, from, to, at));
+    else if (s->mem) memcpy(at, s->mem + from, (size_t)n);
     else TRY(file_read_at(&s->file, from, at, n));
     memset(at - CSV_FRONT, '\n', CSV_FRONT);
     memset(at + n, '\n', CSV_BACK);

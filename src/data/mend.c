@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/input.h"
 #include "base/str.h"
 
 enum { NAME_MOST = 200, TRIES = 1000 };
@@ -18,7 +19,7 @@ static bool ends(const char *s, size_t n, const char *end) {
 
 /* True for pipes, devices and remote files, which a command cannot read (again). */
 static bool no_file(const char *path) {
-    return file_is_remote(path) || !strcmp(path, "-") || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+    return file_is_remote(path) || !strcmp(path, input_label("-")) || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
 }
 
 /* Adds single quotes unless every character is safe in a shell. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 #include "base/pager.h"
 #include "data/names.h"
@@ -85,6 +86,7 @@ err table_need(const struct table *t, const char *name, const char *flag, i32 *o
 i64 table_line(const struct table *t, i64 row) { return t->line ? t->line[row] : row + 1 + t->has_header; }
 
 void file_where(const char *file, i64 line, i32 field, char where[256]) {
+    file = input_label(file);
     if (field > 0) snprintf(where, 256, "%.200s:%lld:%d", file, (long long)line, field);
     else snprintf(where, 256, "%.200s:%lld", file, (long long)line);
 }
@@ -98,8 +100,15 @@ void table_where_at(const struct table *t, const char *file, i64 line, i32 field
 void table_where(const struct table *t, i64 row, const struct column *c, char where[256]) {
     i32 k = t->npart - 1;
     while (k > 0 && t->part[k].row > row) k--;
-    const i64 before = k >= 0 ? t->part[k].row : 0;
+    const i64 before = k >= 0 ? t->part[k].line - t->part[k].own : 0;
     table_where_at(t, k >= 0 ? t->part[k].path : t->path, table_line(t, row) - before, c ? c->field : 0, where);
+}
+
+void table_line_where(const struct table *t, i64 line, char where[256]) {
+    i32 k = t->npart - 1;
+    while (k > 0 && t->part[k].line > line) k--;
+    if (k < 0) snprintf(where, 256, "line %lld", (long long)line);
+    else table_where_at(t, t->part[k].path, line - t->part[k].line + t->part[k].own, 0, where);
 }
 
 err table_settle_zone(const struct table *t, struct column *c) {

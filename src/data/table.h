@@ -14,7 +14,9 @@ enum col_type { COL_NUMBER, COL_TIME, COL_CATEGORY };
 /* A file among those that a table was read from. */
 struct table_part {
     const char *path;
-    i64 row; /* its first */
+    i64 row;  /* its first */
+    i64 line; /* of that row, in the table as if it were one file */
+    i64 own;  /* of that row in the file */
 };
 
 struct column {
@@ -95,10 +97,12 @@ err table_need(const struct table *t, const char *name, const char *flag, i32 *o
 i64 table_line(const struct table *t, i64 row);                              /* line in the file, from 1 */
 /* The place of a row, or of a cell in column c (c may be NULL), for messages. */
 void table_where(const struct table *t, i64 row, const struct column *c, char where[256]);
+/* The place of a line of the table, as column.first_missing_line. */
+void table_line_where(const struct table *t, i64 line, char where[256]);
 /* The same for a cell at a line and field of the table; file: the name to show. A field of a transposed table is a line. */
 void table_where_at(const struct table *t, const char *file, i64 line, i32 field, char where[256]);
 /* True if commands on the lines of the file fit the table. */
-static inline bool table_is_file(const struct table *t) { return !t->map && !t->turned && !t->records; }
+static inline bool table_is_file(const struct table *t) { return !t->map && !t->turned && !t->records && !t->npart; }
 void file_where(const char *file, i64 line, i32 field, char where[256]); /* "file:line:field"; field 0 is omitted */
 
 /* Writes the cache file (cache.c): magic, JSON header, 64-byte aligned columns; loading maps it. */

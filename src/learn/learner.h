@@ -26,7 +26,8 @@ struct dataset {
     const struct data_kind *kind;
     i64 nrow;           /* records */
     i32 ncol, ntarget;  /* columns; the first of them are targets */
-    char *path;         /* of the file, "memory" */
+    char *path;         /* of the file; "standard input", "memory" */
+    bool piped;         /* from standard input */
     char summary[512];  /* one line for the user */
 };
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 #include "learn/learner.h"
 
@@ -94,7 +95,8 @@ err dataset_new(const struct data_kind *kind, const char *path, size_t size, voi
     struct dataset *d = mem_alloc(size);
     if (!d) return -E601;
     d->kind = kind;
-    if (!(d->path = mem_strdup(path))) {
+    d->piped = input_is(path);
+    if (!(d->path = mem_strdup(input_label(path)))) {
         mem_free(d);
         return -E601;
     }

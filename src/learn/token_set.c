@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/zfile.h"
@@ -236,7 +237,7 @@ static err set_roles(struct token_set *s, i32 tag) {
 /* ------------------------------------------------------------------ reading ------------------------------------------------- */
 
 static err load(const char *path, bool items, struct token_set **out) {
-    struct reading r = {.file = base_name(path), .take = items ? take_items : take_line};
+    struct reading r = {.file = base_name(input_label(path)), .take = items ? take_items : take_line};
     char *text;
     i64 n;
     *out = NULL;
@@ -270,7 +271,7 @@ err token_set_read_as(const char *path, i32 ncolumn, i32 tag, struct dataset **o
     if (s->ncolumn == ncolumn) e = set_roles(s, tag);
     else if (tag >= 0 && s->ncolumn == ncolumn - 1) e = set_roles(s, TOKENS_NO_TAG);
     else
-        e = FAIL_AT(E903, path, "a file with the columns of the training",
+        e = FAIL_AT(E903, s->set.path, "a file with the columns of the training",
                     "the lines have %d columns, the model was trained on %d%s", s->ncolumn, ncolumn,
                     tag >= 0 ? " with the tag" : "");
     return end_read(s, e, out);

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/input.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/zfile.h"
@@ -174,8 +176,52 @@ TEST(json_mistakes_have_a_place) {
     T_FAILS(js_load("/no/such.json", &o), 701);
 }
 
+/* Runs in a process of its own, because standard input is kept once per process; returns 0, or the line that failed. */
+static int read_input(const char *want) {
+#define NEED(x) if (!(x)) return __LINE__ % 250 + 1
+    char got[64], *data;
+    struct file_in f, g;
+    i64 n;
+    NEED(file_open("-", &f) >= 0 && file_open("-", &g) >= 0);
+    NEED(f.size == (i64)strlen(want) && strcmp(f.path, "standard input") == 0);
+    NEED(file_read_some(&f, got, 3, &n) >= 0 && n == 3);
+    NEED(file_read_some(&g, got, 3, &n) >= 0 && n == 3 && memcmp(got, want, 3) == 0); /* a position of its own */
+    NEED(file_read_at(&f, f.size - 2, got, 2) >= 0 && memcmp(got, want + strlen(want) - 2, 2) == 0);
+    file_close(&f);
+    file_close(&g);
+    NEED(file_load("-", 64, &data, &n) >= 0 && strcmp(data, want) == 0);
+    mem_free(data);
+    return 0;
+}
+
+static void input_gives(int fd, const char *want) {
+    int status;
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(fd, STDIN_FILENO);
+        _exit(read_input(want));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+TEST(input_can_be_read_again_from_pipe_and_file) {
+    int p[2];
+    assert_int_equal(pipe(p), 0);
+    assert_int_equal(write(p[1], "a,b\n1,2\n", 8), 8);
+    close(p[1]);
+    input_gives(p[0], "a,b\n1,2\n");
+    close(p[0]);
+    FILE *f = fopen(t_file("input.csv", "a,b\n1,2\n"), "r");
+    input_gives(fileno(f), "a,b\n1,2\n");
+    lseek(fileno(f), 4, SEEK_SET); /* another program has read the first line */
+    input_gives(fileno(f), "1,2\n");
+    fclose(f);
+}
+
 T_MAIN(cmocka_unit_test(file_is_replaced_whole), cmocka_unit_test(file_two_writers_do_not_share_a_temporary),
        cmocka_unit_test(file_errors_have_codes), cmocka_unit_test(file_large_writes_and_links_survive),
        cmocka_unit_test(file_write_phase_brings_about_what_a_fault_asks_for),
-       cmocka_unit_test(file_make_dir_makes_parents), cmocka_unit_test(zfile_plain_files_pass_through),
+       cmocka_unit_test(file_make_dir_makes_parents), cmocka_unit_test(input_can_be_read_again_from_pipe_and_file),
+       cmocka_unit_test(zfile_plain_files_pass_through),
        cmocka_unit_test(json_round_trip_keeps_values_and_order), cmocka_unit_test(json_mistakes_have_a_place))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/input.h"
 #include "base/mem.h"
 #include "base/zfile.h"
 
@@ -51,7 +52,7 @@ static i32 cached_row(const struct reading *r, const char *word, i64 n) {
 }
 
 static err no_text(const struct reading *r, const char *why) {
-    return FAIL_AT(E202, r->path, "a text with words separated by blanks or line ends", "%s after %lld words", why,
+    return FAIL_AT(E202, input_label(r->path), "a text with words separated by blanks or line ends", "%s after %lld words", why,
                    (long long)r->to->n);
 }
 
@@ -123,7 +124,8 @@ err hmm_symbols_read(const struct hmm *h, const char *path, const struct resourc
     if (e >= 0) e = take_file(&r, &f, use);
     mem_free(r.known);
     file_close(&f);
-    if (e >= 0 && out->n == 0) e = FAIL_AT(E201, path, "a file with words separated by blanks or line ends", "the file is empty");
+    if (e >= 0 && out->n == 0)
+        e = FAIL_AT(E201, input_label(path), "a file with words separated by blanks or line ends", "the file is empty");
     if (e < 0) hmm_symbols_free(out);
     return e;
 }
