@@ -171,14 +171,22 @@ static void fill_scores(const struct residuals *d, const f32 *spread, f32 power,
 
 /* ------------------------------------------------------------------ the rows ------------------------------------------------ */
 
+/* A mix weighed and fitted on [0, spec->train), with the trees that the base has. */
+static err mix_again(const struct fit *t, const struct base_spec *spec, struct base **out) {
+    struct mix table;
+    TRY(base_mix(t->series, spec, &table, out));
+    const err e = base_trees_again(t->series, spec, t->f->base, *out);
+    if (e < 0) base_free(*out);
+    return e;
+}
+
 /* The base that residuals on training and validation rows are measured with. A mix was weighed on validation rows and a
  * refitted ridge has seen them, so these are fitted again without them. NULL: use the base itself. */
 static err unseen_base(const struct fit *t, struct base **out) {
     const struct base_spec spec = forecast_base_spec(t, NULL);
-    struct mix table;
     *out = NULL;
     if (t->f->spec.refit_all && strcmp(t->f->spec.base, "ridge") == 0) return base_ridge(t->series, &spec, out);
-    return t->f->has_mix ? base_mix(t->series, &spec, &table, out) : 0;
+    return t->f->has_mix ? mix_again(t, &spec, out) : 0;
 }
 
 static enum inputs inputs_if(bool has) { return has ? INPUTS_ALWAYS : INPUTS_NEVER; }
@@ -188,10 +196,9 @@ static enum inputs inputs_if(bool has) { return has ? INPUTS_ALWAYS : INPUTS_NEV
 static struct base *half_base(const struct fit *t, i64 *from) {
     struct base_spec spec = forecast_base_spec(t, NULL);
     struct base *b = NULL, *own = t->f->base;
-    struct mix table;
     err e = 0;
     *from = 0;
-    if (!own || (!t->f->has_mix && !base_is_ridge(own))) return own;
+    if (!own || (!t->f->has_mix && !base_is_ridge(own) && !own->trees)) return own;
     spec.train = spec.valid = *from = t->job->split.train / 2;
     if (base_is_ridge(own)) {
         spec.penalty = own->ridge->penalty;
@@ -199,7 +206,8 @@ static struct base *half_base(const struct fit *t, i64 *from) {
         spec.calendar = inputs_if(own->ridge->calendar);
         spec.ahead = inputs_if(own->ridge->ahead.ncol > 0);
     }
-    e = t->f->has_mix ? base_mix(t->series, &spec, &table, &b) : base_ridge(t->series, &spec, &b);
+    if (t->f->has_mix) e = mix_again(t, &spec, &b);
+    else e = own->trees ? base_again(t->series, &spec, own, &b) : base_ridge(t->series, &spec, &b);
     if (e < 0) err_clear();
     return e < 0 ? NULL : b;
 }

@@ -29,6 +29,8 @@ struct base_spec forecast_base_spec(const struct fit *t, struct workload *work) 
                               .ahead = INPUTS_TRIED,
                               .train = t->job->split.train,
                               .valid = t->job->split.validation,
+                              .absolute = strcmp(s->loss, "mse") != 0,
+                              .pool = t->job->use.pool,
                               .work = work};
 }
 
@@ -48,14 +50,64 @@ static err choose(struct fit *t, struct workload *work) {
         t->f->has_mix = true;
         return base_mix(x, &spec, &t->f->mix, &t->f->base);
     }
+    if (strcmp(name, "trees") == 0) return base_trees(x, &spec, &t->f->base);
     t->f->has_choice = true;
     return base_choose(x, &spec, &t->f->choice, &t->f->base);
 }
 
+/* Trees may win where other columns lead the targets, or several columns teach them. */
+static bool worth_trees(const struct fit *t) {
+    const struct series *x = t->series;
+    const char *name = t->f->spec.base;
+    return (strcmp(name, "auto") == 0 || strcmp(name, "mix") == 0) && (x->nknown > 0 || x->npast > 0 || x->ntarget > 1);
+}
+
+/* A mix has seen the validation rows, so trees stand beside one that has not. */
+static err try_trees(struct fit *t, struct workload *work) {
+    struct base_spec spec = forecast_base_spec(t, work);
+    struct trees_choice *table = &t->f->trees;
+    struct base *rival = t->f->base;
+    struct mix unused;
+    if (!worth_trees(t)) return 0;
+    if (t->f->has_mix) TRY(base_mix(t->series, &spec, &unused, &rival));
+    const err e = base_try_trees(t->series, &spec, table, &rival);
+    if (t->f->has_mix && e >= 0 && table->weight > 0) base_join(t->f->base, rival);
+    if (t->f->has_mix) base_free(rival);
+    return e;
+}
+
+/* How the trees did, where they were tried. */
+static void trees_note(const struct fit *t) {
+    const struct trees_choice *c = &t->f->trees;
+    if (!c->tried) return;
+    if (c->weight > 0)
+        event_note(t->job->use.events, EVENT_NOTE, "boosted trees: validation loss %.4g, without them %.4g, both mixed %.4g: taken",
+                   c->trees, c->rival, c->both);
+    else
+        event_note(t->job->use.events, EVENT_NOTE, "boosted trees: validation loss %.4g, without them %.4g: not taken", c->trees,
+                   c->rival);
+}
+
+err forecast_refit_base(struct fit *t) {
+    const struct forecast_spec *s = &t->f->spec;
+    const bool all = s->refit_all || t->f->has_mix;
+    struct base_spec spec = forecast_base_spec(t, NULL);
+    struct base *b;
+    if (!all || !t->f->base || !t->f->base->trees || t->f->trees_refitted || t->f->model.stopped == STOP_TIME) return 0;
+    spec.train = spec.valid;
+    TRY(base_again(t->series, &spec, t->f->base, &b));
+    t->f->trees_refitted = true;
+    base_free(t->f->base);
+    t->f->base = b;
+    return 0;
+}
+
 err forecast_choose_base(struct fit *t) {
     struct workload work = workload_start("choosing the base", t->job->use.events, forecast_stop(t));
-    const err e = choose(t, &work);
+    err e = choose(t, &work);
+    if (e >= 0) e = try_trees(t, &work);
     workload_end(&work);
+    if (e >= 0) trees_note(t);
     return e;
 }
 

@@ -94,6 +94,7 @@ static err keep_trace(struct fit *t) {
 
 /* Trains again on all rows before the test split, for the number of steps that validated best. */
 static err refit(struct fit *t) {
+    TRY(forecast_refit_base(t));
     if (!t->at.refitting) t->at.done = 0; /* a resumed run continues inside the refit */
     t->at.refitting = true;
     t->step.batch.set = windows_in(&t->f->spec, 0, t->job->split.validation);
@@ -193,7 +194,8 @@ static err fit_parts(struct fit *t) {
     err e = correction(t);
     if (e != 0) return e;
     e = saving_after(t, forecast_ridge_row(t));
-    return e != 0 || f->nmember > 0 ? e : forecast_spread(t);
+    if (e == 0 && f->nmember == 0) e = forecast_spread(t);
+    return e != 0 ? e : forecast_refit_base(t);
 }
 
 err forecast_fit(const struct learn_job *job, struct model **out) {
