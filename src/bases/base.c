@@ -234,10 +234,6 @@ static err read_part(struct base *b, const struct part_text *p, const struct bas
     return 0;
 }
 
-err base_read(const char *text, const f32 *w, i64 nw, struct base **out) {
-    return base_read_all(text, (struct base_tensors){.ridge = w, .nridge = nw}, out);
-}
-
 err base_read_all(const char *text, struct base_tensors w, struct base **out) {
     struct base *b;
     struct part_text p;

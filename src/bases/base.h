@@ -107,13 +107,15 @@ err base_ridge(const struct series *s, const struct base_spec *spec, struct base
 /* --- as text and tensor: "0.62*season(12) + 0.38*ridge(336,96)"; numbers read back exactly --- */
 err base_text(const struct base *b, struct str *out);
 err base_label(const struct base *b, struct str *out); /* the same for messages: weights with two decimals */
-err base_read(const char *text, const f32 *w, i64 nw, struct base **out); /* w: [rows][H] of a ridge, as base_tensor gives it */
-/* The same for a base that may have trees, too: trees as base_trees_tensor gives them. A tensor may be NULL. E601, E901. */
+/* ridge, trees: as base_tensor and base_trees_tensor give them; NULL = none. E601, E901. */
 struct base_tensors {
     const f32 *ridge, *trees;
-    i64 nridge, ntrees;  /* numbers in them */
+    i64 nridge, ntrees; /* numbers in them */
 };
 err base_read_all(const char *text, struct base_tensors w, struct base **out);
+static inline err base_read(const char *text, const f32 *w, i64 nw, struct base **out) { /* a base without trees */
+    return base_read_all(text, (struct base_tensors){.ridge = w, .nridge = nw}, out);
+}
 i64 base_trees_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols); /* as base_tensor, of trees */
 i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols); /* floats; w NULL = only count; 0 without ridge */
 const char *base_kind_name(enum base_kind kind);

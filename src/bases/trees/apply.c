@@ -19,6 +19,8 @@ err trees_new(const struct trees_inputs *in, i32 nnode, struct trees **out) {
 
 void trees_free(struct trees *t) {
     if (!t) return;
+    mem_free(t->walk);
+    mem_free(t->depth);
     mem_free(t->root);
     mem_free(t->node);
     mem_free(t);
@@ -26,19 +28,60 @@ void trees_free(struct trees *t) {
 
 /* ------------------------------------------------------------------ forecasts ----------------------------------------------- */
 
-static f32 leaf_of(const struct trees_node *n, const f32 *x) {
-    while (n->input >= 0) {
-        const f32 v = x[n->input];
-        const bool right = isnan(v) ? n->missing_right : v > n->cut;
-        n += right ? n->right : 1;
+/* A step of a walk without a branch that depends on the row: a leaf leads to itself. */
+static inline i32 next_node(const struct trees_walk *w, i32 at, const f32 *x) {
+    const struct trees_walk q = w[at];
+    const f32 v = x[q.input];
+    const bool right = q.missing_right ? !(v <= q.cut) : v > q.cut; /* a comparison with NaN is false */
+    return q.next[right];
+}
+
+/* Four rows at a time, which do not wait for each other. */
+static void add_tree(const struct trees *t, i32 tree, i32 n, const f32 *x, f32 *out) {
+    enum { TOGETHER = 4 };
+    const struct trees_walk *w = t->walk + t->root[tree];
+    const struct trees_node *node = t->node + t->root[tree];
+    const i32 width = t->in.n, depth = t->depth[tree];
+    i32 i = 0;
+    for (; i + TOGETHER <= n; i += TOGETHER) {
+        const f32 *u = x + (i64)i * width;
+        i32 at[TOGETHER] = {0};
+        for (i32 d = 0; d < depth; d++)
+            for (i32 k = 0; k < TOGETHER; k++) at[k] = next_node(w, at[k], u + (i64)k * width);
+        for (i32 k = 0; k < TOGETHER; k++) out[i + k] += node[at[k]].cut;
     }
-    return n->cut;
+    for (; i < n; i++) {
+        i32 at = 0;
+        for (i32 d = 0; d < depth; d++) at = next_node(w, at, x + (i64)i * width);
+        out[i] += node[at].cut;
+    }
 }
 
 void trees_apply(const struct trees *t, i32 n, const f32 *x, f32 *out) {
     for (i32 i = 0; i < n; i++) out[i] = t->start;
-    for (i32 k = 0; k < t->ntree; k++)
-        for (i32 i = 0; i < n; i++) out[i] += leaf_of(t->node + t->root[k], x + (i64)i * t->in.n);
+    for (i32 k = 0; k < t->ntree; k++) add_tree(t, k, n, x, out);
+}
+
+/* Depth of the subtree of a node, which it fills in; `at` counts from the root. */
+static i32 link_node(const struct trees_node *node, struct trees_walk *w, i32 at) {
+    const struct trees_node q = node[at];
+    if (q.input < 0) {
+        w[at] = (struct trees_walk){.next = {at, at}};
+        return 0;
+    }
+    w[at] = (struct trees_walk){.cut = q.cut, .input = q.input, .missing_right = q.missing_right, .next = {at + 1, at + q.right}};
+    return 1 + imax(link_node(node, w, at + 1), link_node(node, w, at + q.right));
+}
+
+err trees_link(struct trees *t) {
+    mem_free(t->walk);
+    mem_free(t->depth);
+    t->walk = NULL;
+    t->depth = NULL;
+    NEW(t->walk, t->nnode);
+    NEW(t->depth, t->ntree);
+    for (i32 k = 0; k < t->ntree; k++) t->depth[k] = link_node(t->node + t->root[k], t->walk + t->root[k], 0);
+    return 0;
 }
 
 struct window_at {
@@ -149,11 +192,13 @@ err trees_read(const struct trees_inputs *in, const f32 *w, i64 nw, struct trees
         t->root[t->ntree++] = at;
         ok = read_tree(t, w, &at);
     }
-    if (ok && at == t->nnode)
+    ok = ok && at == t->nnode;
+    const err e = ok ? trees_link(t) : 0;
+    if (ok && e >= 0)
         *out = t;
     else
         trees_free(t);
-    return 0;
+    return e;
 }
 
 /* ------------------------------------------------------------------ the shape as text --------------------------------------- */

@@ -10,8 +10,8 @@
 #include "bases/linear.h"
 #include "bases/trees/fit.h"
 
-enum { WEIGHTS = 11, BLOCKS_MOST = 10, WINDOWS_MOST = 1500, CELLS_MOST = 60000, ROWS_LEAST = 300 };
-static const f64 PROBE_BEHIND = 1.25, T_LEAST = 1.5;
+enum { WEIGHTS = 11, BLOCKS_MOST = 10, GROUPS_MOST = 16, WINDOWS_MOST = 1500, CELLS_MOST = 60000, ROWS_LEAST = 300 };
+static const f64 PROBE_BEHIND = 1.25, T_LEAST = 2;
 
 static bool may_use_trees(const struct base_spec *p) { return p->train * p->ncol >= ROWS_LEAST && p->valid > p->train + p->H; }
 
@@ -65,12 +65,13 @@ err base_trees(const struct series *s, const struct base_spec *p, struct base **
 
 /* ------------------------------------------------------------------ beside another base ------------------------------------- */
 
-/* Losses over validation windows: sums by block and weight. */
+/* Losses over validation windows: sums by block and weight. A block is a stretch of time of some columns: with few origins, the
+ * columns, too, say whether a gain is chance. */
 struct contest {
     const struct series *s;
     const struct base_spec *p;
-    i32 nblock;
-    f64 loss[BLOCKS_MOST][WEIGHTS], cells[BLOCKS_MOST];
+    i32 ntime, nblock;
+    f64 loss[BLOCKS_MOST * GROUPS_MOST][WEIGHTS], cells[BLOCKS_MOST * GROUPS_MOST];
 };
 
 static f64 weight_at(i32 k) { return (f64)k / (WEIGHTS - 1); }
@@ -95,14 +96,16 @@ static err measure(struct contest *c, const struct base *rival, const struct tre
     f32 *out;
     NEW(out, 2 * (i64)p->H);
     err e = 0;
-    *c = (struct contest){.s = c->s, .p = p, .nblock = (i32)lmax(1, lmin(BLOCKS_MOST, n / p->H))};
+    *c = (struct contest){.s = c->s, .p = p, .ntime = (i32)lmax(1, lmin(BLOCKS_MOST, n / p->H))};
+    c->nblock = c->ntime * imin(GROUPS_MOST, p->ncol);
     for (i64 i = 0; i < count && e >= 0; i++) {
         const i64 origin = p->train + i * n / count;
         for (i32 col = 0; col < p->ncol && e >= 0; col++) {
             e = base_predict_rows(rival, c->s, 1, &col, &origin, p->H, out, p->H, kern_best());
             for (i32 h = 0; h < p->H; h++) out[p->H + h] = 0;
             if (e >= 0) e = trees_add_rows(t, 1, c->s, &(struct row_list){1, &col, &origin}, p->H, out + p->H, p->H);
-            if (e >= 0) add_window(c, (i32)(i * c->nblock / count), col, origin, out, out + p->H);
+            const i32 block = col % GROUPS_MOST * c->ntime + (i32)(i * c->ntime / count);
+            if (e >= 0) add_window(c, block, col, origin, out, out + p->H);
         }
     }
     mem_free(out);

@@ -21,12 +21,12 @@ struct trees_effort trees_effort_of(bool absolute, bool probe) {
                                         .depth = 10,
                                         .min_rows = 20,
                                         .l2 = 1,
-                                        .rate = probe ? 0.15 : 0.08,
+                                        .rate = probe ? 0.15 : 0.1,
                                         .rows_share = 0.6,
                                         .inputs_share = 0.5,
                                         .absolute = absolute,
                                         .seed = SEED_TREES};
-    return (struct trees_effort){.rows = probe ? 20000 : 120000,
+    return (struct trees_effort){.rows = probe ? 20000 : 60000,
                                  .valid_rows = probe ? 5000 : 20000,
                                  .trees = probe ? 40 : 400,
                                  .patience = probe ? 8 : 25,
@@ -234,7 +234,7 @@ static err boost(struct boosting *b, const struct trees_effort *e, i32 rounds, s
     t->nnode = best < t->ntree ? t->root[best] : t->nnode;
     t->ntree = best;
     *found = (struct trees_found){.ntree = best, .rows = b->train.n, .valid_rows = b->valid.n, .loss = loss};
-    return 0;
+    return trees_link(t);
 }
 
 /* First origin: a season or two of rows lie before it, but not most of the training. */

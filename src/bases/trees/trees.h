@@ -79,12 +79,21 @@ struct trees_node {
     i32 missing_right;
 };
 
+/* The same node for forecasts of many rows: a leaf leads to itself. */
+struct trees_walk {
+    f32 cut;
+    i32 input, missing_right;
+    i32 next[2]; /* left, right; from the root of the tree */
+};
+
 struct trees {
     struct trees_inputs in;
     f32 start; /* what every forecast begins with */
     i32 ntree, nnode;
     i32 *root; /* [ntree] first node of a tree */
     struct trees_node *node;
+    struct trees_walk *walk; /* [nnode], and steps to the deepest leaf [ntree]: trees_link */
+    i32 *depth;
 };
 
 /* *b = (1 - weight) b + weight t, which b then owns; a weight of 1 leaves nothing of b. */
@@ -92,6 +101,7 @@ void base_add_trees(struct base *b, struct trees *t, f64 weight);
 
 err trees_new(const struct trees_inputs *in, i32 nnode, struct trees **out); /* with room for as many trees as nodes */
 void trees_free(struct trees *t);                                            /* NULL is allowed */
+err trees_link(struct trees *t);                                             /* after its last change, before forecasts */
 /* Sums of leaves for n rows x [n][in.n], of at most TREES_ROWS rows. */
 enum { TREES_ROWS = 64 };
 void trees_apply(const struct trees *t, i32 n, const f32 *x, f32 *out);

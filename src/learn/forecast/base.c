@@ -55,11 +55,15 @@ static err choose(struct fit *t, struct workload *work) {
     return base_choose(x, &spec, &t->f->choice, &t->f->base);
 }
 
-/* Trees may win where other columns lead the targets, or several columns teach them. */
+enum { PANEL_ROWS = 20000 };
+
+/* Trees may win where other columns lead the targets, or where several short ones teach each other. Long ones without such
+ * columns have a ridge and a network, and trees would cost more than they. */
 static bool worth_trees(const struct fit *t) {
     const struct series *x = t->series;
     const char *name = t->f->spec.base;
-    return (strcmp(name, "auto") == 0 || strcmp(name, "mix") == 0) && (x->nknown > 0 || x->npast > 0 || x->ntarget > 1);
+    const bool led = x->nknown > 0 || x->npast > 0, panel = x->ntarget > 1 && t->job->split.train * x->ntarget <= PANEL_ROWS;
+    return (strcmp(name, "auto") == 0 || strcmp(name, "mix") == 0) && (led || panel);
 }
 
 /* A mix has seen the validation rows, so trees stand beside one that has not. */
@@ -79,26 +83,32 @@ static err try_trees(struct fit *t, struct workload *work) {
 /* How the trees did, where they were tried. */
 static void trees_note(const struct fit *t) {
     const struct trees_choice *c = &t->f->trees;
+    const struct events *to = t->job->use.events;
     if (!c->tried) return;
     if (c->weight > 0)
-        event_note(t->job->use.events, EVENT_NOTE, "boosted trees: validation loss %.4g, without them %.4g, both mixed %.4g: taken",
-                   c->trees, c->rival, c->both);
+        event_note(to, EVENT_NOTE, "boosted trees: validation loss %.4g, without them %.4g, both mixed %.4g: taken", c->trees,
+                   c->rival, c->both);
     else
-        event_note(t->job->use.events, EVENT_NOTE, "boosted trees: validation loss %.4g, without them %.4g: not taken", c->trees,
-                   c->rival);
+        event_note(to, EVENT_NOTE, "boosted trees: validation loss %.4g, without them %.4g: not taken", c->trees, c->rival);
+}
+
+bool forecast_refits(const struct fit *t) {
+    const bool asked = opt_given(t->job->o, OPT_refit_all);
+    return t->f->spec.refit_all || (!asked && t->f->base && t->f->base->trees);
 }
 
 err forecast_refit_base(struct fit *t) {
-    const struct forecast_spec *s = &t->f->spec;
-    const bool all = s->refit_all || t->f->has_mix;
+    struct forecaster *f = t->f;
     struct base_spec spec = forecast_base_spec(t, NULL);
     struct base *b;
-    if (!all || !t->f->base || !t->f->base->trees || t->f->trees_refitted || t->f->model.stopped == STOP_TIME) return 0;
+    if (!forecast_refits(t) || !f->base || !f->base->trees || f->trees_refitted || f->model.stopped == STOP_TIME) return 0;
     spec.train = spec.valid;
-    TRY(base_again(t->series, &spec, t->f->base, &b));
-    t->f->trees_refitted = true;
-    base_free(t->f->base);
-    t->f->base = b;
+    TRY(base_again(t->series, &spec, f->base, &b));
+    const struct base old = *f->base; /* batches keep the address of the base */
+    *f->base = *b;
+    *b = old;
+    f->trees_refitted = true;
+    base_free(b);
     return 0;
 }
 

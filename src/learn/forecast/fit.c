@@ -95,6 +95,7 @@ static err keep_trace(struct fit *t) {
 /* Trains again on all rows before the test split, for the number of steps that validated best. */
 static err refit(struct fit *t) {
     TRY(forecast_refit_base(t));
+    if (t->f->base && t->f->base->trees) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     if (!t->at.refitting) t->at.done = 0; /* a resumed run continues inside the refit */
     t->at.refitting = true;
     t->step.batch.set = windows_in(&t->f->spec, 0, t->job->split.validation);
@@ -132,7 +133,7 @@ static err learn(struct fit *t) {
         if (e == 0) e = keep_trace(t);
         if (e == 0) e = weigh(t);
     }
-    const bool again = s->refit_all && t->f->weight > 0 && t->f->model.stopped != STOP_TIME;
+    const bool again = forecast_refits(t) && t->f->weight > 0 && t->f->model.stopped != STOP_TIME;
     if (e == 0 && (t->at.refitting || again)) e = refit(t);
     e = saving_after(t, e);
     if (e >= 0) TRY(saving_end(t));

@@ -88,7 +88,10 @@ err forecast_train_members(struct fit *t);
 
 /* base.c: chooses the base by --base; fits the ridge forecast that is printed beside every score. */
 err forecast_choose_base(struct fit *t);
-/* Fits the trees of the base again on all rows before the test split, where the model is refitted or its base is a mix. */
+/* Whether the model is fitted once more on all rows before the test split: by --refit-all, or because its base has trees, which
+ * know the seasons and levels that they have seen. */
+bool forecast_refits(const struct fit *t);
+/* Fits a base with trees again on all these rows; once. */
 err forecast_refit_base(struct fit *t);
 struct base_spec forecast_base_spec(const struct fit *t, struct workload *work);
 err forecast_ridge_row(struct fit *t);
