@@ -54,8 +54,9 @@ err base_trees(const struct series *s, const struct base_spec *p, struct base **
     TRY(probe(s, p, &shape, &t));
     trees_free(t);
     if (!t)
-        return FAIL(E301, "trees: fewer than 100 rows with a target before row %lld, or more than %d inputs", (long long)p->train,
-                    (int)TREES_INPUTS);
+        return FAIL_AT(E301, NULL, "--base auto",
+                       "--base trees: fewer than 100 rows with a target before row %lld, or more than %d inputs",
+                       (long long)p->train, (int)TREES_INPUTS);
     TRY(trees_fit(s, p, &shape, &work, 0, &found, &t));
     if (!t) return FAIL(E301, "trees: no tree lowers the loss on rows %lld..%lld", (long long)p->train, (long long)p->valid);
     const err e = wrap(t, out);
