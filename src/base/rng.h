@@ -21,7 +21,8 @@ enum rng_stream {
     RNG_PLACE,
     RNG_FOREST,
     RNG_UNKNOWN,
-    RNG_RANK
+    RNG_RANK,
+    RNG_TREES
 };
 
 /* Four 32-bit words for counter (index, stream, extra) under the key seed. */

@@ -4,6 +4,7 @@
 
 #include "bases/base.h"
 #include "bases/linear.h"
+#include "bases/trees/trees.h"
 
 static const struct {
     const char *name;
@@ -20,34 +21,38 @@ const char *base_kind_name(enum base_kind kind) { return kinds[kind].name; }
 void base_free(struct base *b) {
     if (!b) return;
     mem_free(b->ridge);
+    trees_free(b->trees);
     mem_free(b);
 }
 
-/* The forecast of all parts but the ridge. */
+/* The forecast of the parts that are rules. */
 static void predict_rules(const struct base *b, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     for (i32 h = 0; h < H; h++) out[h] = 0;
     for (i32 i = 0; i < b->npart; i++)
-        if (b->part[i].kind != BASE_RIDGE) kinds[b->part[i].kind].rule(&b->part[i], s, col, origin, H, out);
+        if (kinds[b->part[i].kind].rule) kinds[b->part[i].kind].rule(&b->part[i], s, col, origin, H, out);
 }
 
-static const struct base_part *ridge_part(const struct base *b) {
+static const struct base_part *part_of(const struct base *b, enum base_kind kind) {
     for (i32 i = 0; i < b->npart; i++)
-        if (b->part[i].kind == BASE_RIDGE) return &b->part[i];
+        if (b->part[i].kind == kind) return &b->part[i];
     return NULL;
 }
 
 void base_predict(const struct base *b, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
-    const struct base_part *ridge = ridge_part(b);
+    const struct base_part *ridge = part_of(b, BASE_RIDGE), *trees = part_of(b, BASE_TREES);
     predict_rules(b, s, col, origin, H, out);
     if (ridge) ridge_add(b->ridge, ridge->weight, s, col, origin, H, out);
+    if (trees) trees_add(b->trees, trees->weight, s, col, origin, H, out);
 }
 
-/* The rules row by row, then the ridge for all rows at once. */
+/* The rules row by row, then ridge and trees for all rows at once. */
 err base_predict_rows(const struct base *b, const struct series *s, i64 n, const i32 *cols, const i64 *origins, i32 H, f32 *out,
                       i64 ldo, const struct kern *k) {
-    const struct base_part *ridge = ridge_part(b);
+    const struct base_part *ridge = part_of(b, BASE_RIDGE), *trees = part_of(b, BASE_TREES);
+    const struct row_list rows = {n, cols, origins};
     for (i64 r = 0; r < n; r++) predict_rules(b, s, cols[r], origins[r], H, out + r * ldo);
-    return ridge ? ridge_add_rows(b->ridge, ridge->weight, s, &(struct row_list){n, cols, origins}, H, out, ldo, k) : 0;
+    if (ridge) TRY(ridge_add_rows(b->ridge, ridge->weight, s, &rows, H, out, ldo, k));
+    return trees ? trees_add_rows(b->trees, trees->weight, s, &rows, H, out, ldo) : 0;
 }
 
 err base_naive(i32 season, struct base **out) {
@@ -68,6 +73,7 @@ static void add_arguments(const struct base *b, const struct base_part *p, struc
     str_from_f64(number, p->kind == BASE_RIDGE ? b->ridge->penalty : p->alpha);
     const bool season = kinds[p->kind].season, alpha = kinds[p->kind].alpha;
     if (p->kind == BASE_RIDGE) add_ridge(b->ridge, number, out);
+    if (p->kind == BASE_TREES) trees_shape_write(&b->trees->in.shape, out);
     if (season && alpha) str_addf(out, "(%d,%s)", p->season, number);
     if (season && !alpha) str_addf(out, "(%d)", p->season);
     if (!season && alpha) str_addf(out, "(%s)", number);
@@ -97,6 +103,13 @@ i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols) {
     if (cols) *cols = r->H;
     for (i32 i = 0; w && i < ridge_rows(r); i++) memcpy(w + (i64)i * r->H, r->w + (i64)i * r->Hp, (size_t)r->H * sizeof *w);
     return (i64)ridge_rows(r) * r->H;
+}
+
+i64 base_trees_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols) {
+    if (!b->trees) return 0;
+    if (rows) *rows = 1 + b->trees->nnode;
+    if (cols) *cols = TREES_FIELDS;
+    return trees_tensor(b->trees, w);
 }
 
 /* --- reading the text back --- */
@@ -191,7 +204,17 @@ static err read_ridge(struct base *b, const struct part_text *p, const f32 *w, i
     return 0;
 }
 
-static err read_part(struct base *b, const struct part_text *p, const f32 *w, i64 nw, bool *ok) {
+static err read_trees(struct base *b, const struct part_text *p, const struct base_tensors *w, bool *ok) {
+    struct trees_shape shape;
+    struct trees_inputs in;
+    *ok = !b->trees && p->narg == 1 && trees_shape_read(p->arg[0], p->narg_len[0], &shape) && trees_inputs_make(&shape, &in);
+    if (!*ok) return 0;
+    TRY(trees_read(&in, w->trees, w->ntrees, &b->trees));
+    *ok = b->trees != NULL;
+    return 0;
+}
+
+static err read_part(struct base *b, const struct part_text *p, const struct base_tensors *w, bool *ok) {
     i32 kind = 0, want;
     while (kind < BASE_NKIND && !is_word(p->name, p->nname, kinds[kind].name)) kind++;
     *ok = kind < BASE_NKIND && b->npart < BASE_PARTS_MAX && isfinite(p->weight);
@@ -199,7 +222,9 @@ static err read_part(struct base *b, const struct part_text *p, const f32 *w, i6
     struct base_part *to = &b->part[b->npart];
     *to = (struct base_part){.kind = (enum base_kind)kind, .weight = p->weight};
     if (kind == BASE_RIDGE) {
-        TRY(read_ridge(b, p, w, nw, ok));
+        TRY(read_ridge(b, p, w->ridge, w->nridge, ok));
+    } else if (kind == BASE_TREES) {
+        TRY(read_trees(b, p, w, ok));
     } else {
         want = (i32)kinds[kind].season + (i32)kinds[kind].alpha;
         *ok = p->narg == want && (!kinds[kind].season || to_i32(p, 0, &to->season)) &&
@@ -209,7 +234,7 @@ static err read_part(struct base *b, const struct part_text *p, const f32 *w, i6
     return 0;
 }
 
-err base_read(const char *text, const f32 *w, i64 nw, struct base **out) {
+err base_read_all(const char *text, struct base_tensors w, struct base **out) {
     struct base *b;
     struct part_text p;
     const char *at = text;
@@ -217,7 +242,7 @@ err base_read(const char *text, const f32 *w, i64 nw, struct base **out) {
     NEW(b, 1);
     while (ok && *at) {
         ok = split_part(&at, &p);
-        err e = ok ? read_part(b, &p, w, nw, &ok) : 0;
+        err e = ok ? read_part(b, &p, &w, &ok) : 0;
         if (e < 0) {
             base_free(b);
             return e;
@@ -226,7 +251,7 @@ err base_read(const char *text, const f32 *w, i64 nw, struct base **out) {
     if (!ok || !b->npart) {
         base_free(b);
         return FAIL(E901, "the base \"%.200s\" is not understood, or its tensor has the wrong size (%lld numbers)", text,
-                    (long long)nw);
+                    (long long)(w.nridge + w.ntrees));
     }
     *out = b;
     return 0;

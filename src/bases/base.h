@@ -23,7 +23,8 @@
     X(MEAN, "mean", false, false, rule_mean)      /* mean of all observed values */                                              \
     X(SES, "ses", false, true, rule_ses)          /* simple exponential smoothing */                                             \
     X(THETA, "theta", true, true, rule_theta)     /* smoothing + half the trend, without the season (1 = no season) */           \
-    X(RIDGE, "ridge", false, false, NULL)         /* linear map of the window minus its last value */
+    X(RIDGE, "ridge", false, false, NULL)         /* linear map of the window minus its last value */                            \
+    X(TREES, "trees", false, false, NULL)         /* gradient-boosted trees (trees/trees.h) */
 
 enum base_kind {
 #define X(KIND, ...) BASE_##KIND,
@@ -60,10 +61,14 @@ struct ridge {
     _Alignas(64) f32 w[];
 };
 
+struct trees; /* trees/trees.h */
+struct pool;
+
 struct base {
     i32 npart;
     struct base_part part[BASE_PARTS_MAX];
     struct ridge *ridge; /* of the part BASE_RIDGE, or NULL */
+    struct trees *trees; /* of the part BASE_TREES, or NULL */
 };
 
 /* --- forecasts --- */
@@ -91,12 +96,10 @@ struct base_spec {
     i64 train, valid;    /* rows of training; rows before the test part */
     f64 penalty;         /* of a ridge: > 0 = this share of the windows; 0 = chosen on validation (0.1 when there is none) */
     bool refit;          /* a ridge is fitted again on [0, valid) with the penalty found */
+    bool absolute;       /* loss of trees: absolute error, else squared error */
+    struct pool *pool;   /* threads of trees; NULL = one */
     struct workload *work; /* progress; may be NULL */
 };
-
-/* The parts of a base and their weights, with a ridge of the same inputs and penalty, fitted on windows inside
- * [0, spec->train). */
-err base_refit(const struct base *b, const struct series *s, const struct base_spec *spec, struct base **out);
 
 /* A ridge, fitted on windows inside [0, train); the penalty by windows with targets inside [train, valid). */
 err base_ridge(const struct series *s, const struct base_spec *spec, struct base **out);
@@ -104,7 +107,16 @@ err base_ridge(const struct series *s, const struct base_spec *spec, struct base
 /* --- as text and tensor: "0.62*season(12) + 0.38*ridge(336,96)"; numbers read back exactly --- */
 err base_text(const struct base *b, struct str *out);
 err base_label(const struct base *b, struct str *out); /* the same for messages: weights with two decimals */
-err base_read(const char *text, const f32 *w, i64 nw, struct base **out); /* w: [rows][H] of a ridge, as base_tensor gives it */
+/* ridge, trees: as base_tensor and base_trees_tensor give them; NULL = none. E601, E901. */
+struct base_tensors {
+    const f32 *ridge, *trees;
+    i64 nridge, ntrees; /* numbers in them */
+};
+err base_read_all(const char *text, struct base_tensors w, struct base **out);
+static inline err base_read(const char *text, const f32 *w, i64 nw, struct base **out) { /* a base without trees */
+    return base_read_all(text, (struct base_tensors){.ridge = w, .nridge = nw}, out);
+}
+i64 base_trees_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols); /* as base_tensor, of trees */
 i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols); /* floats; w NULL = only count; 0 without ridge */
 const char *base_kind_name(enum base_kind kind);
 
@@ -145,6 +157,36 @@ err base_mix(const struct series *s, const struct base_spec *spec, struct mix *t
 /* For a panel: that mix, fitted on [0, valid), or a ridge on [0, train), whichever has the smaller error on windows in
  * [train, valid).  *mixed: the mix. */
 err base_panel(const struct series *s, const struct base_spec *spec, struct mix *table, bool *mixed, struct base **out);
+
+/* --- boosted trees: for series that columns known ahead or past-only columns drive (trees/choice.c) --- */
+
+/* Trees that were tried beside another base, on the validation rows [train, valid). */
+struct trees_choice {
+    bool tried;          /* false: too few rows, or nothing that trees could use */
+    i32 ntree, nblock;
+    f64 rival, trees;    /* mean losses on the validation windows: of the other base alone, of trees alone */
+    f64 both;            /* of the base that was taken */
+    f64 t;               /* of the gain over the blocks */
+    f64 weight;          /* of the trees; 0 = the other base stays */
+};
+/* Trees alone, fitted on windows inside [0, train), as many as lower the loss on [train, valid). E301 with too few rows. */
+err base_trees(const struct series *s, const struct base_spec *spec, struct base **out);
+/* Tries trees beside *b, which was fitted on [0, train). Where validation prefers a mix of both, *b becomes that mix, weighed by
+ * validation. E601, E806. */
+err base_try_trees(const struct series *s, const struct base_spec *spec, struct trees_choice *table, struct base **b);
+/* What the trees of a base read: false if it has none. */
+struct trees_needs {
+    i32 H, ncol, npast, nknown, ncat;
+    bool time;
+};
+bool base_trees_needs(const struct base *b, struct trees_needs *out);
+/* b takes the trees of `from`, a mix with trees, and their weight: b = (1 - w) b + w trees. */
+void base_join(struct base *b, struct base *from);
+/* A base with the parts of `like`: its trees and its ridge are fitted on windows inside [0, train), with the number of trees and
+ * the penalty that it has. E301 with too few rows, E601, E806. */
+err base_again(const struct series *s, const struct base_spec *spec, const struct base *like, struct base **out);
+/* The same of its trees alone, which b takes: nothing happens where `like` has none. */
+err base_trees_again(const struct series *s, const struct base_spec *spec, const struct base *like, struct base *b);
 
 /* --- private to this folder --- */
 f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 if there is none */

@@ -26,21 +26,3 @@ err base_ridge(const struct series *s, const struct base_spec *spec, struct base
     chain_free(c);
     return e;
 }
-
-static enum inputs inputs_if(bool has) { return has ? INPUTS_ALWAYS : INPUTS_NEVER; }
-
-err base_refit(const struct base *b, const struct series *s, const struct base_spec *spec, struct base **out) {
-    struct base_spec like = *spec;
-    struct base *ridge;
-    like.constant = inputs_if(b->ridge->constant);
-    like.calendar = inputs_if(b->ridge->calendar);
-    like.ahead = inputs_if(b->ridge->ahead.ncol > 0);
-    like.penalty = b->ridge->penalty;
-    like.refit = false;
-    TRY(base_ridge(s, &like, &ridge));
-    struct ridge *own = ridge->ridge;
-    *ridge = *b;
-    ridge->ridge = own;
-    *out = ridge;
-    return 0;
-}

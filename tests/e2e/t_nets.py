@@ -92,5 +92,33 @@ class Nets(Case):
         self.assertIn("resume takes no --precision", r.err)
 
 
+class Trees(Case):
+    def setUp(self):
+        super().setUp()
+        rows = ["load,heat"]
+        for i in range(900):
+            heat = (i * 7919 % 100) / 50 - 1
+            high = (heat > 0.2) == (i % 12 < 6)
+            rows.append(f"{(3 if high else 1) + (i * 104729 % 97) / 970:.3f},{heat:.2f}")
+        self.write("led.csv", "\n".join(rows) + "\n")
+
+    def test_trees_come_into_the_base_and_stay_in_the_file(self):
+        fit = ["led.csv", "--target", "load", "--known", "heat", "--horizon", "6", "--season", "12", "--members", "1", "--steps", "20"]
+        for preset in "short", "day":
+            r = self.stretto("train", *fit, "--preset", preset, "--calendar", "no", "-o", "m.model")
+            self.assertRegex(r.err, r"boosted trees: validation loss .*: taken")
+            self.assertRegex(r.err, r"(?m)^base .*trees\(6:")
+            self.assertIn("boosted trees", self.read("m.model.run/report.html").decode())
+            self.assertIn("base.trees", e2e.model(self.path("m.model"))[1])
+            score = {row["name"].split(" ")[0]: row["MAE"] for row in json.loads(self.stretto("eval", "m.model", "led.csv", "--json").out)["rows"]}
+            self.assertLess(score["model"], 0.6 * score["ridge"])
+        # any number of threads
+        self.stretto("train", *fit, "--preset", "day", "--calendar", "no", "--threads", "3", "-o", "three.model")
+        self.same_model("m.model", "three.model")
+        # a model with trees needs the column that it was trained with
+        self.write("bare.csv", "load\n" + "".join(f"{i % 5}\n" for i in range(100)))
+        self.assertIn("heat", self.stretto("predict", "m.model", "bare.csv", status=9).err)
+
+
 if __name__ == "__main__":
     e2e.main()

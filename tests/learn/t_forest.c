@@ -446,7 +446,7 @@ TEST(numbers_sort_as_numbers) {
     f64 v[1000], spare[1000];
     for (u64 i = 0; i < COUNT(v); i++) v[i] = rng_normal(1, RNG_TEST, 0, i) * pow(10, (f64)(i % 30) - 15);
     v[7] = -INFINITY, v[8] = INFINITY, v[9] = 0, v[10] = -0.0;
-    bins_sort(v, spare, COUNT(v));
+    cuts_sort(v, spare, COUNT(v));
     for (size_t i = 1; i < COUNT(v); i++) assert_true(v[i - 1] <= v[i]);
     assert_true(v[0] == -INFINITY && v[999] == INFINITY);
 }

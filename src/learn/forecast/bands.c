@@ -222,17 +222,25 @@ static void fill_scores(const struct residuals *d, const f32 *spread, f32 power,
 
 /* The weights of a mix were found on the many series of a panel, and few rows would find others: residuals are measured with the
  * same weights, and a ridge fitted again. */
-static bool keeps_mix(const struct fit *t) { return t->series->panel && t->f->has_mix && t->f->base->ridge; }
+static bool keeps_mix(const struct fit *t) { return t->series->panel && t->f->has_mix; }
+
+/* A mix weighed and fitted on [0, spec->train), with the trees that the base has. */
+static err mix_again(const struct fit *t, const struct base_spec *spec, struct base **out) {
+    struct mix table;
+    TRY(base_mix(t->series, spec, &table, out));
+    const err e = base_trees_again(t->series, spec, t->f->base, *out);
+    if (e < 0) base_free(*out);
+    return e;
+}
 
 /* The base that residuals on training and validation rows are measured with. A mix was weighed on validation rows and a
  * refitted ridge has seen them, so these are fitted again without them. NULL: use the base itself. */
 static err unseen_base(const struct fit *t, struct base **out) {
     const struct base_spec spec = forecast_base_spec(t, NULL);
-    struct mix table;
     *out = NULL;
-    if (keeps_mix(t)) return base_refit(t->f->base, t->series, &spec, out);
+    if (keeps_mix(t)) return base_again(t->series, &spec, t->f->base, out);
     if (t->f->spec.refit_all && strcmp(t->f->spec.base, "ridge") == 0) return base_ridge(t->series, &spec, out);
-    return t->f->has_mix ? base_mix(t->series, &spec, &table, out) : 0;
+    return t->f->has_mix ? mix_again(t, &spec, out) : 0;
 }
 
 /* Fits a base of the same kind on the first half of the training rows; *from = the first row after it. The base itself and
@@ -240,13 +248,12 @@ static err unseen_base(const struct fit *t, struct base **out) {
 static struct base *half_base(const struct fit *t, i64 *from) {
     struct base_spec spec = forecast_base_spec(t, NULL);
     struct base *b = NULL, *own = t->f->base;
-    struct mix table;
     err e = 0;
     *from = 0;
-    if (!own || (!t->f->has_mix && !base_is_ridge(own))) return own;
+    if (!own || (!t->f->has_mix && !base_is_ridge(own) && !own->trees)) return own;
     spec.train = spec.valid = *from = t->job->split.train / 2;
-    const bool same = base_is_ridge(own) || keeps_mix(t);
-    e = same ? base_refit(own, t->series, &spec, &b) : base_mix(t->series, &spec, &table, &b);
+    const bool weighs = t->f->has_mix && !keeps_mix(t);
+    e = weighs ? mix_again(t, &spec, &b) : base_again(t->series, &spec, own, &b);
     if (e < 0) err_clear();
     return e < 0 ? NULL : b;
 }

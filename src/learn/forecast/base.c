@@ -29,6 +29,8 @@ struct base_spec forecast_base_spec(const struct fit *t, struct workload *work) 
                               .ahead = INPUTS_TRIED,
                               .train = t->job->split.train,
                               .valid = t->job->split.validation,
+                              .absolute = strcmp(s->loss, "mse") != 0,
+                              .pool = t->job->use.pool,
                               .work = work};
 }
 
@@ -49,14 +51,75 @@ static err choose(struct fit *t, struct workload *work) {
         t->f->has_mix = true;
         return base_mix(x, &spec, &t->f->mix, &t->f->base);
     }
+    if (strcmp(name, "trees") == 0) return base_trees(x, &spec, &t->f->base);
     t->f->has_choice = true;
     return base_choose(x, &spec, &t->f->choice, &t->f->base);
 }
 
+enum { PANEL_ROWS = 20000 };
+
+/* Trees may win where other columns lead the targets, or where several short ones teach each other. Long ones without such
+ * columns have a ridge and a network, and trees would cost more than they. */
+static bool worth_trees(const struct fit *t) {
+    const struct series *x = t->series;
+    const char *name = t->f->spec.base;
+    if (t->f->spec.decoder->every_step) return false; /* a base at every row, of long series */
+    const bool led = x->nknown > 0 || x->npast > 0, panel = x->panel || (x->ntarget > 1 && t->job->split.train * x->ntarget <= PANEL_ROWS);
+    return (strcmp(name, "auto") == 0 || strcmp(name, "mix") == 0) && (led || panel);
+}
+
+/* A mix has seen the validation rows, so trees stand beside one that has not. */
+static err try_trees(struct fit *t, struct workload *work) {
+    struct base_spec spec = forecast_base_spec(t, work);
+    struct trees_choice *table = &t->f->trees;
+    struct base *rival = t->f->base;
+    struct mix unused;
+    if (!worth_trees(t)) return 0;
+    if (t->f->has_mix) TRY(base_mix(t->series, &spec, &unused, &rival));
+    const err e = base_try_trees(t->series, &spec, table, &rival);
+    if (t->f->has_mix && e >= 0 && table->weight > 0) base_join(t->f->base, rival);
+    if (t->f->has_mix) base_free(rival);
+    return e;
+}
+
+/* How the trees did, where they were tried. */
+static void trees_note(const struct fit *t) {
+    const struct trees_choice *c = &t->f->trees;
+    const struct events *to = t->job->use.events;
+    if (!c->tried) return;
+    if (c->weight > 0)
+        event_note(to, EVENT_NOTE, "boosted trees: validation loss %.4g, without them %.4g, both mixed %.4g: taken", c->trees,
+                   c->rival, c->both);
+    else
+        event_note(to, EVENT_NOTE, "boosted trees: validation loss %.4g, without them %.4g: not taken", c->trees, c->rival);
+}
+
+bool forecast_refits(const struct fit *t) {
+    const bool asked = opt_given(t->job->o, OPT_refit_all);
+    return t->f->spec.refit_all || (!asked && t->f->base && t->f->base->trees);
+}
+
+err forecast_refit_base(struct fit *t) {
+    struct forecaster *f = t->f;
+    struct base_spec spec = forecast_base_spec(t, NULL);
+    struct base *b;
+    if (!forecast_refits(t) || !f->base || !f->base->trees || f->trees_refitted || f->model.stopped == STOP_TIME) return 0;
+    spec.train = spec.valid;
+    TRY(base_again(t->series, &spec, f->base, &b));
+    const struct base old = *f->base; /* batches keep the address of the base */
+    *f->base = *b;
+    *b = old;
+    f->trees_refitted = true;
+    base_free(b);
+    return 0;
+}
+
 err forecast_choose_base(struct fit *t) {
     struct workload work = workload_start("choosing the base", t->job->use.events, forecast_stop(t));
-    const err e = choose(t, &work);
+    err e = choose(t, &work);
+    if (e >= 0) e = try_trees(t, &work);
     workload_end(&work);
+    if (e >= 0) trees_note(t);
     return e;
 }
 

@@ -154,11 +154,22 @@ static void fill_scale(struct batcher *b, struct batch_slot *s, i32 rows, i32 wi
     }
 }
 
+/* Copies the base forecasts of rows [from, to) if all of them are kept. */
+static bool copy_ready(const struct batcher *b, struct batch_slot *s, i32 from, i32 to) {
+    const i64 h = b->shape->horizon;
+    if (!b->ready) return false;
+    for (i32 r = from; r < to; r++)
+        if (s->origin[r] >= b->nready) return false;
+    for (i32 r = from; r < to; r++)
+        memcpy(s->base + r * h, b->ready + (s->col[r] * b->nready + s->origin[r]) * h, sizeof *s->base * (size_t)h);
+    return true;
+}
+
 static void fill_base(struct batcher *b, struct batch_slot *s, i32 windows) {
     i32 h = b->shape->horizon, from = b->slices > 1 ? 0 : b->row0, to = b->slices > 1 ? windows : b->row1;
     err e = 0;
     f32 *base = s->base + (i64)from * h;
-    if (b->base && to > from)
+    if (b->base && to > from && !copy_ready(b, s, from, to))
         e = base_predict_rows(b->base, b->s, to - from, s->col + from, s->origin + from, h, base, h, b->kern);
     for (i32 r = from; r < to && !b->base; r++)
         for (i32 k = 0; k < h; k++) s->base[(i64)r * h + k] = s->shift[r];

@@ -96,7 +96,7 @@ i64 batch_cells_tiles(const struct batcher *b, i64 k);
 /* Rows i0..i0+B of a set in order, or as many as remain; returns the rows filled. */
 i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0);
 
-/* --- decoder.every_step: steps.c --- */
+/* --- decoder.every_step, and bases that are kept: steps.c --- */
 
 /* The batch of step k in training order, and its target cells: of tiles with decoder.every_step, else of windows. */
 void training_fill(struct batcher *b, i64 k, i32 slot);
@@ -106,7 +106,8 @@ i64 training_cells(const struct batcher *b, i64 k);
  * k. */
 void batch_fill_tiles(void *batcher, i64 k, i32 slot);
 
-/* Computes the base forecasts of origins below n once, for all epochs, if they need little memory. */
+/* Computes the base forecasts of origins below n once, for all epochs, if they need little memory: for decoder.every_step, and
+ * for trees, which take longer than a ridge. A second call is for a base that has changed. */
 err batch_bases(struct batcher *b, i64 n);
 
 /* Fills rows first, first + 1, .. of the series: one time step each, one batch row per target column. */

@@ -2,6 +2,7 @@
  *
  *     lstm.weight_ih_l0, head.weight, ...         member 0; further members as member.1.lstm.weight_ih_l0
  *     base.ridge, row.ridge                       linear base, ridge row to beat
+ *     base.trees                                  boosted trees of the base
  *     spread, bands                               residual quantiles; their unit, scores of calibration
  *     stretto.forecast  {"shape.seg":..., "columns":[...], "base":"...", "weight":0.8}   what training found out
  *                       "recipe": how another program forecasts with the file (docs/model-file.md); not read back
@@ -142,21 +143,24 @@ static const char *member_prefix(i32 m, char out[24]) {
     return out;
 }
 
-static err put_base(const struct base *b, const char *name, struct tens_list *list) {
+typedef i64 base_matrix(const struct base *b, f32 *w, i32 *rows, i32 *cols);
+
+static err put_base(const struct base *b, base_matrix *matrix, const char *name, struct tens_list *list) {
     i32 rows = 0, cols = 0;
-    i64 n = b ? base_tensor(b, NULL, &rows, &cols) : 0;
+    i64 n = b ? matrix(b, NULL, &rows, &cols) : 0;
     if (n == 0) return 0;
     f32 *w;
     ARENA_NEW(list->arena, w, n);
-    base_tensor(b, w, &rows, &cols);
+    matrix(b, w, &rows, &cols);
     return tens_add(list, name, DTYPE_F32, rows, cols, w);
 }
 
 static err collect(const struct forecaster *f, struct tens_list *list) {
     char prefix[24];
     for (i32 m = 0; m < f->nmember; m++) TRY(model_put(list, &f->net, f->theta[m], member_prefix(m, prefix)));
-    TRY(put_base(f->base, "base.ridge", list));
-    TRY(put_base(f->ridge, "row.ridge", list));
+    TRY(put_base(f->base, base_tensor, "base.ridge", list));
+    TRY(put_base(f->base, base_trees_tensor, "base.trees", list));
+    TRY(put_base(f->ridge, base_tensor, "row.ridge", list));
     const i64 n = forecast_quantiles(f, f->schema.ntarget);
     if (f->spread) TRY(tens_add(list, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, f->spread));
     if (f->spread && f->spread[n] >= 0) TRY(tens_add(list, "bands", DTYPE_F32, BAND_FACTS, 0, f->spread + n));
@@ -274,11 +278,16 @@ static err read_categories(const struct js *o, struct schema *c) {
     return 0;
 }
 
-static err read_base(const char *path, const struct st_file *file, const char *text, const char *tensor, struct base **out) {
-    const struct tens *t = st_find(file, tensor);
+static err read_base(const char *path, const struct st_file *file, const char *text, const char *ridge, struct base **out) {
+    const struct tens *r = st_find(file, ridge), *t = st_find(file, "base.trees");
     if (!*text) return 0;
-    if (t && t->dtype != DTYPE_F32) return damaged(path, "a base matrix is not F32");
-    return base_read(text, t ? t->data : NULL, t ? tens_count(t) : 0, out);
+    if ((r && r->dtype != DTYPE_F32) || (t && t->dtype != DTYPE_F32)) return damaged(path, "a base matrix is not F32");
+    return base_read_all(text,
+                         (struct base_tensors){.ridge = r ? r->data : NULL,
+                                               .nridge = r ? tens_count(r) : 0,
+                                               .trees = t ? t->data : NULL,
+                                               .ntrees = t ? tens_count(t) : 0},
+                         out);
 }
 
 /* Builds the network again from the spec. A series without rows holds the numbers of columns and words. */
@@ -333,6 +342,11 @@ static err read_spread(const char *path, const struct st_file *file, struct fore
 /* A linear base has the horizon of the model, and no columns that the model does not have. */
 static bool fits(const struct forecaster *f, const struct base *b) {
     const struct ridge *r = b ? b->ridge : NULL;
+    const struct schema *c = &f->schema;
+    struct trees_needs n;
+    if (b && base_trees_needs(b, &n) &&
+        (n.H != f->spec.horizon || n.ncol != c->ntarget || n.npast != c->npast || n.nknown != c->nknown || n.ncat != c->ncat))
+        return false;
     return !r || (r->H == f->spec.horizon && r->ahead.ncol <= f->schema.nknown - f->schema.nstatic);
 }
 

@@ -94,6 +94,8 @@ static err keep_trace(struct fit *t) {
 
 /* Trains again on all rows before the test split, for the number of steps that validated best. */
 static err refit(struct fit *t) {
+    TRY(forecast_refit_base(t));
+    if (t->f->base && t->f->base->trees) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     if (!t->at.refitting) t->at.done = 0; /* a resumed run continues inside the refit */
     t->at.refitting = true;
     TRY(batch_draw_from(&t->step.batch, windows_in(&t->f->spec, 0, t->job->split.validation)));
@@ -131,7 +133,7 @@ static err learn(struct fit *t) {
         if (e == 0) e = keep_trace(t);
         if (e == 0) e = weigh(t);
     }
-    const bool again = s->refit_all && t->f->weight > 0 && t->f->model.stopped != STOP_TIME;
+    const bool again = forecast_refits(t) && t->f->weight > 0 && t->f->model.stopped != STOP_TIME;
     if (e == 0 && (t->at.refitting || again)) e = refit(t);
     e = saving_after(t, e);
     if (e >= 0) TRY(saving_end(t));
@@ -196,7 +198,8 @@ static err fit_parts(struct fit *t) {
     err e = correction(t);
     if (e != 0) return e;
     e = saving_after(t, forecast_ridge_row(t));
-    return e != 0 || f->nmember > 0 ? e : forecast_spread(t);
+    if (e == 0 && f->nmember == 0) e = forecast_spread(t);
+    return e != 0 ? e : forecast_refit_base(t);
 }
 
 err forecast_fit(const struct learn_job *job, struct model **out) {

@@ -88,6 +88,11 @@ err forecast_train_members(struct fit *t);
 
 /* base.c: chooses the base by --base; fits the ridge forecast that is printed beside every score. */
 err forecast_choose_base(struct fit *t);
+/* Whether the model is fitted once more on all rows before the test split: by --refit-all, or because its base has trees, which
+ * know the seasons and levels that they have seen. */
+bool forecast_refits(const struct fit *t);
+/* Fits a base with trees again on all these rows; once. */
+err forecast_refit_base(struct fit *t);
 struct base_spec forecast_base_spec(const struct fit *t, struct workload *work);
 err forecast_ridge_row(struct fit *t);
 i64 forecast_origins(const struct fit *t, const struct window_set *set); /* with decoder.every_step also the steps of a tile */

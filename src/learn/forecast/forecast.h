@@ -113,6 +113,8 @@ struct forecaster {
     /* for the report */
     struct choice choice;           /* base auto */
     struct mix mix;                 /* base mix */
+    struct trees_choice trees;      /* base auto and mix: trees beside it */
+    bool trees_refitted;            /* the trees of the base have seen the validation rows */
     bool has_choice, has_mix, has_guard;
     i64 steps_done;
     f64 step_predicted, step_measured; /* seconds of a training step: by the plan's cost model, and measured */

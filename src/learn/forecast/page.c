@@ -140,6 +140,16 @@ static err fill_mix(struct page *p) {
     return 0;
 }
 
+/* What boosted trees did on validation rows; "" where they were not tried. */
+static const char *trees_note(const struct page *p) {
+    const struct trees_choice *c = &p->f->trees;
+    if (!c->tried) return "";
+    if (c->weight <= 0)
+        return arena_printf(p->a, "; boosted trees: validation loss %.4g, without them %.4g: not taken", c->trees, c->rival);
+    return arena_printf(p->a, "; boosted trees: validation loss %.4g, without them %.4g, both mixed %.4g (weight %.1f, t = %.2f)",
+                        c->trees, c->rival, c->both, c->weight, c->t);
+}
+
 static err fill_parts(struct page *p) {
     const struct forecast_spec *spec = &p->f->spec;
     struct report_parts *parts = &p->r->parts;
@@ -171,8 +181,8 @@ static err fill_parts(struct page *p) {
     if (p->f->has_choice)
         parts->note = arena_printf(p->a,
                                    "ridge against the best naive one: %+.1f %% mean gain, t = %.2f over %d folds "
-                                   "(taken when t > 2)",
-                                   100 * (exp(p->f->choice.gain) - 1), p->f->choice.t, p->f->choice.nfold);
+                                   "(taken when t > 2)%s",
+                                   100 * (exp(p->f->choice.gain) - 1), p->f->choice.t, p->f->choice.nfold, trees_note(p));
     return 0;
 }
 

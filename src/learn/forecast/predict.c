@@ -68,7 +68,9 @@ err forecast_take(const struct model *m, struct dataset *data, const struct even
     const struct forecaster *f = forecaster_in(m);
     struct series_set *d = series_set_of(data);
     if (d->scaled) return schema_fits(&f->schema, d->s);
-    const bool dates = f->base && f->base->ridge && f->base->ridge->calendar;
+    struct trees_needs needs;
+    const bool trees = f->base && base_trees_needs(f->base, &needs) && needs.time;
+    const bool dates = trees || (f->base && f->base->ridge && f->base->ridge->calendar);
     if ((f->shape.calendar > 0 || dates) && !d->s->time)
         return FAIL_AT(E903, NULL, "data with a time column", "the model uses the calendar, the rows of the data have no time");
     if (d->doubt) event_note(to, EVENT_WARNING, "%s: %s", d->doubt, d->doubt_fix);

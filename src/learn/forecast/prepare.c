@@ -112,7 +112,7 @@ err training_prepare(struct fit *t) {
     tell_idle(t);
     exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     TRY(balance_new(t));
-    if (s->decoder->every_step) TRY(batch_bases(&t->step.batch, t->job->split.validation));
+    if (s->decoder->every_step || (f->base && f->base->trees)) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     TRY(prepare_validation(t, valid));
     TRY(batch_draw_from(&t->step.batch, t->set.train));
     t->step.batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* tiles lie in training rows */

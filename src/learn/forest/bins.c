@@ -7,80 +7,13 @@
 
 #include "learn/forest/words.h"
 
-/* ------------------------------------------------------------------ sorting ------------------------------------------------- */
-
-/* Order of the bits of a number as unsigned integers: negative ones reversed. */
-static u64 key_of(f64 v) {
-    u64 k;
-    memcpy(&k, &v, sizeof k);
-    return k >> 63 ? ~k : k | (u64)1 << 63;
-}
-
-static f64 number_of(u64 k) {
-    f64 v;
-    k = k >> 63 ? k & ~((u64)1 << 63) : ~k;
-    memcpy(&v, &k, sizeof v);
-    return v;
-}
-
-/* Radix sort, least significant byte first; a byte that all keys share costs nothing. */
-void bins_sort(f64 *v, f64 *spare, i64 n) {
-    u64 *from = (u64 *)(void *)v, *to = (u64 *)(void *)spare;
-    i64 count[8][256] = {{0}};
-    for (i64 i = 0; i < n; i++) {
-        from[i] = key_of(v[i]);
-        for (i32 b = 0; b < 8; b++) count[b][from[i] >> (8 * b) & 255]++;
-    }
-    for (i32 b = 0; b < 8; b++) {
-        i64 at = 0;
-        if (n == 0 || count[b][from[0] >> (8 * b) & 255] == n) continue;
-        for (i32 k = 0; k < 256; k++) {
-            const i64 c = count[b][k];
-            count[b][k] = at;
-            at += c;
-        }
-        for (i64 i = 0; i < n; i++) to[count[b][from[i] >> (8 * b) & 255]++] = from[i];
-        u64 *swap = from;
-        from = to;
-        to = swap;
-    }
-    for (i64 i = 0; i < n; i++) ((f64 *)(void *)from)[i] = number_of(from[i]);
-    if ((f64 *)(void *)from != v) memcpy(v, from, sizeof *v * (size_t)n);
-}
-
-/* ------------------------------------------------------------------ cuts ---------------------------------------------------- */
-
-/* Halfway between two different numbers, below the larger one also where rounding would meet it. */
-static f64 between(f64 a, f64 b) {
-    const f64 m = a + 0.5 * (b - a);
-    return m < b ? m : a;
-}
-
-/* Cuts of n sorted numbers: between all different ones, or at quantiles where there are too many. */
-static i32 cuts_of(const f64 *v, i64 n, f64 *cut) {
-    i64 different = n > 0;
-    i32 k = 0;
-    for (i64 i = 1; i < n; i++) different += v[i] > v[i - 1];
-    if (different <= BIN_CUTS + 1) {
-        for (i64 i = 1; i < n; i++)
-            if (v[i] > v[i - 1]) cut[k++] = between(v[i - 1], v[i]);
-        return k;
-    }
-    for (i64 q = 1, last = 0; q <= BIN_CUTS; q++) {
-        i64 i = n * q / (BIN_CUTS + 1);
-        while (i < n && i > 0 && !(v[i] > v[i - 1])) i++; /* equal numbers stay together */
-        if (i >= n || i <= last) continue;
-        cut[k++] = between(v[i - 1], v[i]);
-        last = i;
-    }
-    return k;
-}
+/* ------------------------------------------------------------------ bins ---------------------------------------------------- */
 
 struct making {
     const struct table_set *s;
     const struct bin_target *target;
     i64 rows;
-    f64 *cut;                 /* [inputs][BIN_CUTS] */
+    f64 *cut;                 /* [inputs][CUTS_MOST] */
     i32 *ncut;                /* [inputs] */
     u8 **word_bin;            /* [inputs] */
     f64 *sorted, *spare;      /* [workers][rows] */
@@ -94,7 +27,7 @@ static i32 number_cuts(struct making *m, const struct column *c, i32 worker, f64
     for (i64 i = 0; i < m->rows; i++)
         if (!isnan(c->number[i])) v[n++] = c->number[i];
     *missing = n > 0 && n < m->rows;
-    bins_sort(v, spare, n);
+    cuts_sort(v, spare, n);
     return cuts_of(v, n, cut);
 }
 
@@ -109,7 +42,7 @@ static void make_input(void *self, i32 worker) {
             if (e < 0) atomic_store(&m->failed, 1);
             continue;
         }
-        m->ncut[i] = number_cuts(m, c, worker, m->cut + (i64)i * BIN_CUTS, &missing);
+        m->ncut[i] = number_cuts(m, c, worker, m->cut + (i64)i * CUTS_MOST, &missing);
         if (m->ncut[i] == 0 && !missing) m->ncut[i] = -1;
     }
 }
@@ -122,7 +55,7 @@ static err keep_input(const struct making *m, i32 i, struct bins *b) {
     b->cut_at[at + 1] = b->cut_at[at];
     b->word_at[at + 1] = b->word_at[at];
     if (!b->words[at]) {
-        memcpy(b->cut + b->cut_at[at], m->cut + (i64)i * BIN_CUTS, sizeof *b->cut * (size_t)m->ncut[i]);
+        memcpy(b->cut + b->cut_at[at], m->cut + (i64)i * CUTS_MOST, sizeof *b->cut * (size_t)m->ncut[i]);
         b->cut_at[at + 1] += m->ncut[i];
         return 0;
     }
@@ -158,7 +91,7 @@ static err keep(const struct making *m, struct bins *b, struct str *constant) {
 
 static err make(struct making *m, struct pool *pool, struct bins *out, struct str *constant) {
     const i32 n = m->s->ninput;
-    NEW(m->cut, (i64)n * BIN_CUTS);
+    NEW(m->cut, (i64)n * CUTS_MOST);
     NEW(m->ncut, n);
     NEW(m->word_bin, n);
     NEW(m->sorted, m->rows * m->workers);
@@ -196,16 +129,6 @@ i32 bins_count(const struct bins *b, i32 input) {
 
 /* ------------------------------------------------------------------ cells --------------------------------------------------- */
 
-/* 1 + the number of cuts below v; the search has no branch that depends on v. */
-static u8 bin_of(const f64 *cut, i32 n, f64 v) {
-    const f64 *p = cut;
-    for (i32 half; n > 1; n -= half) {
-        half = n / 2;
-        p += p[half - 1] < v ? half : 0;
-    }
-    return (u8)(1 + (p - cut) + (n == 1 && *p < v));
-}
-
 err bins_find(const struct bins *b, const struct table_set *s, const struct column **column) {
     for (i32 i = 0; i < b->n; i++) {
         const i32 at = table_find(s->t, b->name[i]);
@@ -228,7 +151,7 @@ struct filling {
 static void fill_numbers(const struct filling *f, const struct column *c, i32 i, u8 *out) {
     const f64 *cut = f->b->cut + f->b->cut_at[i];
     const i32 n = f->b->cut_at[i + 1] - f->b->cut_at[i];
-    for (i64 r = f->from; r < f->to; r++) out[r - f->from] = isnan(c->number[r]) ? 0 : bin_of(cut, n, c->number[r]);
+    for (i64 r = f->from; r < f->to; r++) out[r - f->from] = isnan(c->number[r]) ? 0 : cuts_bin(cut, n, c->number[r]);
 }
 
 static err fill_words(const struct filling *f, const struct column *c, i32 i, u8 *out) {

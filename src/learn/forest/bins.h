@@ -11,9 +11,10 @@
 
 #include "base/arena.h"
 #include "base/pool.h"
+#include "data/cuts.h"
 #include "learn/table_set.h"
 
-enum { BINS = 256, BIN_CUTS = 254 };
+enum { BINS = 256 };
 #define NO_TARGET 0xffffffffu
 
 struct bins {
@@ -45,8 +46,5 @@ i32 bins_count(const struct bins *b, i32 input); /* bins of an input, that of mi
 err bins_find(const struct bins *b, const struct table_set *s, const struct column **column);
 /* Bins of rows [from, to) of these columns: out [n][to - from].  A column without any cell may have another type. */
 err bins_fill(const struct bins *b, const struct column *const *column, i64 from, i64 to, struct pool *pool, u8 *out);
-
-/* Ascending order of n numbers without NaN; spare [n]. */
-void bins_sort(f64 *v, f64 *spare, i64 n);
 
 #endif

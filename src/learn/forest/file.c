@@ -71,7 +71,7 @@ static err take_inputs(const struct js *inputs, const char *path, struct bins *b
     if (b->n < 1 || b->n > TREE_INPUTS) return no_forest(path, "it names no inputs");
     for (i32 i = 0; i < b->n; i++) {
         const i64 cuts = js_i64(js_get(js_at(inputs, i), "cuts"), -1);
-        if (cuts < 0 || cuts > BIN_CUTS) return no_forest(path, "an input has an impossible number of bins");
+        if (cuts < 0 || cuts > CUTS_MOST) return no_forest(path, "an input has an impossible number of bins");
         ncut += cuts;
         nword += js_len(js_get(js_at(inputs, i), "words"));
     }

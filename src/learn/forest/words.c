@@ -81,8 +81,8 @@ static f64 score_of(const struct ordering *o, i32 w) {
 /* Bins in the order of the scores; more words than bins share the bins evenly. */
 static i32 deal_bins(struct ranked *place, i32 n, u8 *bin) {
     qsort(place, (size_t)n, sizeof *place, by_score);
-    for (i32 k = 0; k < n; k++) bin[place[k].word] = (u8)(1 + (n <= BIN_CUTS + 1 ? k : (i64)k * (BIN_CUTS + 1) / n));
-    return imin(n, BIN_CUTS + 1) - 1;
+    for (i32 k = 0; k < n; k++) bin[place[k].word] = (u8)(1 + (n <= CUTS_MOST + 1 ? k : (i64)k * (CUTS_MOST + 1) / n));
+    return imin(n, CUTS_MOST + 1) - 1;
 }
 
 static err order(const struct column *c, i64 rows, const u32 *target, struct ordering *o, struct arena *a, u8 *bin, i32 *cuts) {
