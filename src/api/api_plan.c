@@ -76,7 +76,7 @@ static err in_file(const char *path, err e) {
     const size_t option = strlen("--machine");
     if (strncmp(was.where, "--machine", option) != 0) return e;
     str_print(where, sizeof where, "%s%s", path, was.where + option);
-    return FAIL_AT(was.code, where, was.fix, "%s", was.text);
+    return FAIL_AT((enum err_code)was.code, where, was.fix, "%s", was.text);
 }
 
 /* This host with the multiply-add rate of training, or the machine that --machine describes. */

@@ -15,7 +15,8 @@ static err build(struct build *b, struct series *s) {
     if (e >= 0) e = build_grid(b);
     if (e >= 0 && b->panel) e = build_panel_place(b);
     if (e < 0) TRY(build_problem(b, NO_COLUMN, e)); /* if problems are collected, those of cells follow */
-    return e < 0 && b->n == 0 ? 0 : build_values(b, s);
+    const bool unplaced = b->nid > 0 && (!b->panel || !b->panel->at);
+    return e < 0 && (b->n == 0 || unplaced) ? 0 : build_values(b, s);
 }
 
 err series_inspect(const struct table *t, const struct series_options *o, struct findings *found, struct series **out) {

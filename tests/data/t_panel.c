@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "data/check.h"
 #include "data/series_build.h"
 #include "data/window.h"
 
@@ -151,6 +152,22 @@ TEST(panel_refuses_what_names_no_series) {
     refused(two, ((struct series_options){.target = "y", .fixed = "size"}), 106);
 }
 
+/* `check` goes on after a problem, but not with rows that have no place. */
+TEST(panel_problems_are_collected) {
+    const struct series_options so = SO(.gaps = "");
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    struct findings found = {0};
+    struct series *s = NULL;
+    struct table *t;
+    o.id = "id";
+    T_OK(table_read(t_file("panel.csv", "id,t,y\nA,2024-01-01,1\n,2024-01-02,2\nA,2024-01-03,3\n"), &o, &t));
+    T_OK(series_inspect(t, &so, &found, &s));
+    assert_null(s);
+    assert_int_equal(found.n, 1);
+    assert_int_equal(found.item[0].r.code, 205);
+    table_free(t);
+}
+
 /* Without times the rows of a series follow each other from its start. */
 TEST(panel_without_times_counts_rows) {
     struct series *s = built("id,y\nA,1\nB,5\nA,2\nB,6\nA,3\n", SO(.time_format = "row"));
@@ -175,5 +192,6 @@ T_MAIN(cmocka_unit_test(panel_series_share_an_axis),
        cmocka_unit_test(panel_short_series_are_refused_or_left_out),
        cmocka_unit_test(panel_refuses_two_frequencies),
        cmocka_unit_test(panel_refuses_what_names_no_series),
+       cmocka_unit_test(panel_problems_are_collected),
        cmocka_unit_test(panel_without_times_counts_rows),
        cmocka_unit_test(panel_constant_series_keep_their_place))

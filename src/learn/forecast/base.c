@@ -64,7 +64,8 @@ static bool worth_trees(const struct fit *t) {
     const struct series *x = t->series;
     const char *name = t->f->spec.base;
     if (t->f->spec.decoder->every_step) return false; /* a base at every row, of long series */
-    const bool led = x->nknown > 0 || x->npast > 0, panel = x->panel || (x->ntarget > 1 && t->job->split.train * x->ntarget <= PANEL_ROWS);
+    const bool led = x->nknown > 0 || x->npast > 0;
+    const bool panel = x->panel || (x->ntarget > 1 && t->job->split.train * x->ntarget <= PANEL_ROWS);
     return (strcmp(name, "auto") == 0 || strcmp(name, "mix") == 0) && (led || panel);
 }
 
