@@ -50,7 +50,7 @@ struct series_options series_options_of(const struct options *o) {
                                    .columns = strcmp(o->orient, "columns") == 0,
                                    .freq = o->freq,
                                    .season = o->season,
-                                   .fixed = o->fixed,
+                                   .fixed = o->static_,
                                    .least_rows = opt_is_auto(o, OPT_least_rows) ? -1 : (i32)o->least_rows,
                                    .gaps = o->gaps,
                                    .dups = o->dups,

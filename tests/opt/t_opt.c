@@ -42,12 +42,14 @@ TEST(table_has_names_that_match_fields_and_defaults_that_load) {
     };
     for (i32 i = 0; i < OPT_COUNT; i++) {
         const struct opt_info *info = opt_info((enum opt_id)i);
-        assert_int_equal(strlen(field[i]), strlen(info->name));
-        for (const char *a = field[i], *b = info->name; *a; a++, b++) assert_int_equal(*a == '_' ? '-' : *a, *b);
+        const size_t n = strlen(info->name);
+        const bool keyword = strcmp(field[i], "static_") == 0; /* of C */
+        assert_int_equal(strlen(field[i]), n + keyword);
+        for (size_t k = 0; k < n; k++) assert_int_equal(field[i][k] == '_' ? '-' : field[i][k], info->name[k]);
         assert_true(info->verbs != 0);
         assert_true(strlen(info->help) > 3 && strlen(info->help) <= 72);
         assert_int_equal(opt_find(info->name), i);
-        assert_int_equal(opt_find(field[i]), i);
+        if (!keyword) assert_int_equal(opt_find(field[i]), i);
         assert_int_equal(o.meta[i].rank, OPT_RANK_DEFAULT);
     }
 }

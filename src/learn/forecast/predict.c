@@ -41,7 +41,7 @@ static err name_all(struct options *o, const struct schema *c) {
         TRY(name_columns(o, OPT_target, c->column, 1));
         TRY(name_columns(o, OPT_past, c->column + 1, c->npast));
         TRY(name_columns(o, OPT_known, c->column + ahead, c->nknown - c->nstatic));
-        TRY(name_columns(o, OPT_fixed, c->column + fixed, c->nstatic));
+        TRY(name_columns(o, OPT_static_, c->column + fixed, c->nstatic));
         return name_columns(o, OPT_cat, c->cat_name, c->ncat);
     }
     TRY(name_columns(o, OPT_target, c->name, c->ntarget));
