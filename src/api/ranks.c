@@ -287,7 +287,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     rank_cores_leave(&cores, mine.use.pool);
     if (e < 0) comm_abort(t->ctx.comm);
     else comm_succeed(t->ctx.comm);
-    t->unfinished = e == 0 && mine.use.heal;
+    t->unfinished = e == 0;
     return e;
 }
 

@@ -20,9 +20,9 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
 /* The same for a job without trainer, checkpoints and recovery; job->use is that of w. */
 err ranks_share_fit(const struct run_context *w, const struct learner *learner, const struct learn_job *job, struct model **out);
 
-/* Final barrier of a run with --heal: ranks > 0 wait until rank 0 has written the results. If rank 0 dies, the next surviving
- * rank becomes rank 0, returns and writes them. Ranks > 0 call it after the fit, rank 0 as its last action. E801 if a rank died
- * and no new group forms. */
+/* Final barrier of a run: ranks > 0 wait until rank 0 has written the results, which may take longer than the deadline: MPI ends
+ * a job of which a process ends early. With --heal, if rank 0 dies, the next surviving rank becomes rank 0, returns and writes
+ * them. Ranks > 0 call it after the fit, rank 0 as its last action. E801 if a rank died and no new group forms. */
 err ranks_finish(struct stretto_trainer *t);
 
 #endif

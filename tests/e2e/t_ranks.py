@@ -604,6 +604,18 @@ class Jobs(Launched):
         self.same_model("one.model", "alone0.model", "rank 0 alone")
         self.same_model("one.model", "alone1.model", "rank 1 alone")
 
+    def test_scoring_may_take_longer_than_the_deadline(self):
+        self.stretto("sample", "long-memory", "--rows", 60000, "-o", "long.csv")
+        options = ["--target", "y", "--horizon", 8, "--context", 64, "--segment", 1, "--hidden", 160, "--steps", 4, "--max-steps", 0,
+                   "--base", "last", "--no-guard", "--threads", 1, "--quantiles", "0.5", "--test", 30000]
+        command = self.launched("openmpi", 2, "train", "long.csv", *options, "-o", "l.model", "--progress", "none")
+        begin = time.monotonic()
+        done = subprocess.run(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=300 * e2e.SLOW, env=dict(self.environment(), STRETTO_DEADLINE="1"))
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertTrue(os.path.exists(self.path("l.model")))
+        self.assertGreater(time.monotonic() - begin, 3, "rank 0 scores for longer than rank 1 would wait in MPI_Finalize")
+
     def test_a_killed_rank_ends_the_job(self):
         options = [*SHORT, "--steps", "100000", "--validate-every", "1000"]
         command = self.launched("openmpi", 3, "train", AIR, *options, "-o", "k.model", "--progress", "none", "--checkpoint-every", "1")
