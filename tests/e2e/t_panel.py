@@ -81,6 +81,15 @@ class Panel(Case):
         changed = {name for name in whole if whole[name] != cheap[name]}
         self.assertEqual(changed, {"s3"})
 
+    def test_trees_depend_on_the_series_too(self):
+        self.stretto("train", "all.csv", *TRAIN, "--base", "trees", "--no-correction", "-o", "t.model")
+        whole = self.forecasts("t.model", self.all)
+        some = self.forecasts("t.model", rows(2) + rows(1) + rows(20))
+        self.assertEqual({name: some[name] for name in ("s1", "s2")}, {name: whole[name] for name in ("s1", "s2")})
+        self.assertEqual(len(some["s20"]), HORIZON)
+        cheap = self.forecasts("t.model", [r for s in range(SERIES) for r in rows(s, price=lambda d: 0.5 if s == 3 else 1.0)])
+        self.assertEqual({name for name in whole if whole[name] != cheap[name]}, {"s3"})
+
     def test_a_series_that_is_new_to_the_model(self):
         self.stretto("train", "all.csv", *TRAIN, "-o", "a.model")
         self.write("more.csv", text(self.all + rows(20)))
