@@ -119,8 +119,11 @@ static void one_step(const struct freq *f, char out[40]) {
 }
 
 static err absent_rows(const struct build *b, const struct gap_count *g) {
-    char absent[32], longest[32], one[40], singles[80] = "", first_time[32], from[32], to[32], rest[200] = "", clocks[120] = "";
+    char absent[32], longest[32], one[40], singles[80] = "", first_time[32], from[32], to[32], rest[420] = "", clocks[120] = "",
+        first_at[256], longest_at[256];
     const struct freq *f = &b->freq;
+    table_line_where(b->t, table_line(b->t, b->row[g->first]), first_at);
+    table_line_where(b->t, table_line(b->t, b->row[g->longest]), longest_at);
     freq_span(f, g->absent, absent);
     freq_span(f, g->longest_steps, longest);
     one_step(f, one);
@@ -131,15 +134,13 @@ static err absent_rows(const struct build *b, const struct gap_count *g) {
         snprintf(singles, sizeof singles, " (%s%lld of them %s)", g->single == g->gaps ? "all " : "", (long long)g->single,
                  one);
     if (g->longest_steps > 1)
-        snprintf(rest, sizeof rest, "; longest %s before line %lld (%s to %s)", longest,
-                 (long long)table_line(b->t, b->row[g->longest]), from, to);
+        snprintf(rest, sizeof rest, "; longest %s before %s (%s to %s)", longest, longest_at, from, to);
     if (g->clocks)
         snprintf(clocks, sizeof clocks, "\n%lld gap%s where clocks go forward to summer time: times in UTC have none",
                  (long long)g->clocks, g->clocks == 1 ? " is" : "s are");
     return FAIL_AT(E210, b->t->path, "--gaps mask   (train on what is there)   or   --gaps zero   (no row means zero)",
-                   "%s steps expected, %s absent in %lld gap%s%s\nfirst before line %lld (%s)%s%s", f->name, absent,
-                   (long long)g->gaps, g->gaps == 1 ? "" : "s", singles, (long long)table_line(b->t, b->row[g->first]),
-                   first_time, rest, clocks);
+                   "%s steps expected, %s absent in %lld gap%s%s\nfirst before %s (%s)%s%s", f->name, absent, (long long)g->gaps,
+                   g->gaps == 1 ? "" : "s", singles, first_at, first_time, rest, clocks);
 }
 
 /* Inserts a row for every absent step. */

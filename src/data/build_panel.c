@@ -146,12 +146,12 @@ static int by_series_and_time(const void *k, const void *l, void *self) {
 
 static err again(const struct build *b, const struct panel *p, i64 k, i64 before) {
     const struct freq none = {0};
-    char where[256], now[32];
+    char where[256], now[32], line[256];
     table_where(b->t, b->row[k], NULL, where);
+    table_line_where(b->t, table_line(b->t, b->row[before]), line);
     time_format(b->time[k], &none, now);
     return FAIL_AT(E211, where, "--dups mean   or   --dups first   or   --dups last",
-                   "time %s comes again in series \"%s\": line %lld has it, too", now, p->name[p->series[b->row[k]]],
-                   (long long)table_line(b->t, b->row[before]));
+                   "time %s comes again in series \"%s\": %s has it, too", now, p->name[p->series[b->row[k]]], line);
 }
 
 /* Groups of sorted rows; order then holds table rows. */

@@ -67,7 +67,11 @@ static void where_of(const struct build *b, i32 c, i64 i, char where[256]) {
     table_where(b->t, build_row(b, c, i), &b->t->col[build_column(b, c)], where);
 }
 
-static long long line_of(const struct build *b, i32 c, i64 i) { return (long long)table_line(b->t, build_row(b, c, i)); }
+/* "line 12", or the file and the line of a table of several files. */
+static const char *line_of(const struct build *b, i32 c, i64 i, char where[256]) {
+    table_line_where(b->t, table_line(b->t, build_row(b, c, i)), where);
+    return where;
+}
 
 static void row_time(const struct build *b, i64 i, char out[40]) {
     out[0] = 0;
@@ -105,7 +109,7 @@ static struct missing count_missing(const struct build *b, i32 c, i64 n) {
 static err missing_target(const struct build *b, i32 c, i64 n) {
     const struct missing m = count_missing(b, c, n);
     const struct column *col = &b->t->col[build_column(b, c)];
-    char where[256], from[40], at[40], word[40] = "no value", name[NAME_BYTES], start[80];
+    char where[256], from[40], at[40], word[40] = "no value", name[NAME_BYTES], start[310], line[256];
     if (m.cells == 0)
         return m.rows || !b->panel ? 0
                                    : FAIL_AT(E207, b->t->path, "--gaps mask   (such series are no targets)",
@@ -119,15 +123,15 @@ static err missing_target(const struct build *b, i32 c, i64 n) {
     if (m.first == 0)
         snprintf(start, sizeof start, "at the start");
     else
-        snprintf(start, sizeof start, "from line %lld%s", line_of(b, c, m.first), from);
+        snprintf(start, sizeof start, "from %s%s", line_of(b, c, m.first, line), from);
     return FAIL_AT(
         E207, where,
         "--gaps mask   (skip them in the loss: recommended)   or   --gaps interpolate   (fill, only inside a series)",
         "%s in target \"%s\" (%lld of %lld rows, %.1f%%, in %lld run%s)\nfirst run: %lld row%s %s; longest: %lld row%s from "
-        "line %lld%s",
+        "%s%s",
         word, name_of(b, c, name), (long long)m.cells, (long long)m.rows, 100.0 * (f64)m.cells / (f64)m.rows, (long long)m.runs,
         m.runs == 1 ? "" : "s", (long long)m.first_run, m.first_run == 1 ? "" : "s", start, (long long)m.longest,
-        m.longest == 1 ? "" : "s", line_of(b, c, m.longest_at), at);
+        m.longest == 1 ? "" : "s", line_of(b, c, m.longest_at, line), at);
 }
 
 /* Median and median absolute deviation of at most SAMPLE cells. */
