@@ -38,10 +38,13 @@ static f64 cell(const struct build *b, i32 c, i64 i) {
     return present ? sum / (f64)present : (f64)NAN;
 }
 
+/* True if each series ends with its own last target: in a panel, and where a file has a series per row, padded at its end. */
+static bool ends_apart(const struct build *b) { return b->panel || (b->t->turned && b->ntarget > 1); }
+
 /* First row after the last value of targets [from, to): future rows of known columns. */
 static i64 future_from(const struct build *b, i32 from, i32 to) {
     i64 n = b->n;
-    if (b->nknown == 0 && b->ncat == 0 && !b->panel) return n;
+    if (b->nknown == 0 && b->ncat == 0 && !ends_apart(b)) return n;
     for (; n > 0; n--)
         for (i32 c = from; c < to; c++)
             if (!isnan(cell(b, c, n - 1))) return n;
@@ -50,7 +53,8 @@ static i64 future_from(const struct build *b, i32 from, i32 to) {
 
 /* The first row after the targets of column c, or of its series. */
 static i64 future_of(const struct build *b, i32 c) {
-    return b->panel ? future_from(b, c % b->panel->n, c % b->panel->n + 1) : future_from(b, 0, b->ntarget);
+    const i32 target = b->panel ? c % b->panel->n : c;
+    return ends_apart(b) ? future_from(b, target, target + 1) : future_from(b, 0, b->ntarget);
 }
 
 /* The name of column c for messages. */
@@ -111,7 +115,7 @@ static err missing_target(const struct build *b, i32 c, i64 n) {
     const struct column *col = &b->t->col[build_column(b, c)];
     char where[256], from[40], at[40], word[40] = "no value", name[NAME_BYTES], start[310], line[256];
     if (m.cells == 0)
-        return m.rows || !b->panel ? 0
+        return m.rows || !ends_apart(b) ? 0
                                    : FAIL_AT(E207, b->t->path, "--gaps mask   (such series are no targets)",
                                              "target \"%s\" has no values at all", name_of(b, c, name));
     where_of(b, c, m.first, where);
@@ -299,9 +303,9 @@ static err name_columns(const struct build *b, struct series *s) {
     return 0;
 }
 
-/* The rows of each series of a panel. */
+/* The rows of each series, where they end apart. */
 static err keep_spans(const struct build *b, struct series *s) {
-    if (!b->panel) return 0;
+    if (!ends_apart(b)) return 0;
     ARENA_NEW(&s->names, s->from, s->ntarget);
     ARENA_NEW(&s->names, s->to, s->ntarget);
     for (i32 c = 0; c < s->ntarget; c++) {

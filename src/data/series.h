@@ -38,7 +38,8 @@ struct series {
     bool panel;
     i32 nstatic;         /* of a panel: so many of the known ones, the last, are constant in each series */
     const char **column; /* of a panel: [1 + npast + nknown] columns of the file: the target, the covariates */
-    i64 *from, *to;      /* of a panel: [ntarget] the first row of a series, and one past its last target */
+    i64 *from, *to;          /* [ntarget] the first row of a series, and one past its last target, where series end apart: in a
+                              * panel, and in a file with a series per row; else NULL */
     i32 *of_model;       /* of a panel: [ntarget] number of a series in the model, -1 = new to it; NULL = the same numbers */
     const char **name;   /* [ncol] */
     f32 *v;              /* [ncol][nrow]; x = v * dev + mean, see series_raw */

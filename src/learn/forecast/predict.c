@@ -94,8 +94,8 @@ err forecast_open(const struct model *m, const struct options *o, const char *pa
 
 /* ------------------------------------------------------------------ after the last row -------------------------------------- */
 
-/* The row after the last one of a target: in a panel that of its series. */
-static i64 origin_of(const struct series *s, i32 col) { return s->panel ? s->to[col] : series_end(s); }
+/* The row after the last one of a target: its own where series end apart. */
+static i64 origin_of(const struct series *s, i32 col) { return s->to ? s->to[col] : series_end(s); }
 
 static const char known_fix[] = "rows for the horizon with the known columns filled in and the target left empty";
 
@@ -125,7 +125,7 @@ static err check_room(const struct forecaster *f, const struct series *s) {
     i32 context = f->spec.context, h = f->spec.horizon;
     const i64 end = series_end(s);
     if (end < 1) return FAIL(E301, "the data have no target value to forecast from");
-    for (i32 c = 0; c < (s->panel ? s->ntarget : 1); c++) {
+    for (i32 c = 0; c < (s->to ? s->ntarget : 1); c++) {
         if (origin_of(s, c) < 1)
             return FAIL_AT(E301, NULL, "a value in each series, or data without this one",
                            "series \"%s\" has no target value to forecast from", s->name[c]);
@@ -137,10 +137,17 @@ static err check_room(const struct forecaster *f, const struct series *s) {
     return 0;
 }
 
-/* The origin of each series of a panel, which need not end at the same time. */
+/* True if the series end at different times. */
+static bool ends_apart(const struct series *s) {
+    bool apart = false;
+    for (i32 c = 1; s->to && c < s->ntarget; c++) apart |= s->to[c] != s->to[0];
+    return apart;
+}
+
+/* The origin of each series, if they end at different times. */
 static err own_origins(const struct series *s, struct arena *room, struct window_set *set) {
     i64 *at;
-    if (!s->panel) return 0;
+    if (!ends_apart(s)) return 0;
     ARENA_NEW(room, at, s->ntarget);
     for (i32 c = 0; c < s->ntarget; c++) at[c] = origin_of(s, c);
     set->at = at;
@@ -238,6 +245,8 @@ err forecast_predict(const struct model *m, const struct dataset *d, const struc
                      const struct prediction_sink *to) {
     struct arena room = {0};
     struct ahead a = {.f = forecaster_in(m), .s = series_of(d)};
+    if (to->wide && ends_apart(a.s))
+        return FAIL_AT(E106, NULL, "no --wide-output", "--wide-output has a row for each time, and the series end at different times");
     err e = forecast_ahead(a.f, a.s, use, &room, &a.of);
     if (e >= 0) e = to->wide ? wide_table(&a, &room, to) : long_table(&a, to);
     arena_free(&room);
