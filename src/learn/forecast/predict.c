@@ -246,7 +246,8 @@ err forecast_predict(const struct model *m, const struct dataset *d, const struc
     struct arena room = {0};
     struct ahead a = {.f = forecaster_in(m), .s = series_of(d)};
     if (to->wide && ends_apart(a.s))
-        return FAIL_AT(E106, NULL, "no --wide-output", "--wide-output has a row for each time, and the series end at different times");
+        return FAIL_AT(E106, NULL, "no --wide-output",
+                       "--wide-output has a row for each time, and the series end at different times");
     err e = forecast_ahead(a.f, a.s, use, &room, &a.of);
     if (e >= 0) e = to->wide ? wide_table(&a, &room, to) : long_table(&a, to);
     arena_free(&room);
