@@ -23,10 +23,10 @@ static void csv_free(struct csv *c) {
     drop_words(c);
     vocab_free(&c->index);
     for (i32 t = 0; c->buffer && t < c->nthread; t++) csv_buffer_free(&c->buffer[t]);
-    arena_free(&c->memory);
+    csv_close_parts(&c->src); /* the list of files lies in the arena */
     mem_free(c->src.mem);
     file_close(&c->src.file);
-    csv_close_parts(&c->src);
+    arena_free(&c->memory);
 }
 
 /* Creates the table columns from the field kinds and allocates their cells. */

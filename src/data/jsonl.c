@@ -231,7 +231,7 @@ static err each_line(struct jsonl *j, struct bytes *b, err (*take)(struct jsonl 
     i64 looked = 0; /* bytes behind j->at without a line feed */
     j->line = j->at = j->fill = 0;
     while (!ended || j->at < j->fill) {
-        char *p = j->piece + j->at,
+        char *p = j->piece ? j->piece + j->at : NULL, /* nothing was read yet */
              *feed = looked < j->fill - j->at ? memchr(p + looked, '\n', (size_t)(j->fill - j->at - looked)) : NULL;
         if (!feed && !ended) {
             i64 got = 0;

@@ -304,6 +304,7 @@ TEST(text_and_tensor_give_the_same_forecasts_and_damaged_ones_are_refused) {
             base_free(odd);
             w[at] = old;
         }
+    base_free(again);
     for (i64 less = 1; less < n; less += 61)
         assert_int_equal(base_read_all(str_text(&text), (struct base_tensors){.trees = w, .ntrees = n - less}, &again) < 0, 1);
     mem_free(w);
