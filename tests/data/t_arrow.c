@@ -1,6 +1,6 @@
 /* t_arrow.c - Arrow tables: the seeds of the fuzzer (made with pyarrow) against the same rows as CSV text, parts of one table,
  * and files that are cut off or changed in any byte. */
-#include "t.h"
+#include "tables.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,56 +12,13 @@
 #include "data/flat.h"
 #include "data/table.h"
 
-/* The bytes of a seed, without the byte that chooses the fuzzer's options. */
-static char *seed(const char *name, i64 *n) {
-    char path[400], *bytes;
-    snprintf(path, sizeof path, "%s/fuzz/corpus/arrow/%s", TESTS_DIR, name);
-    T_OK(file_load(path, 1 << 20, &bytes, n));
-    memmove(bytes, bytes + 1, (size_t)--*n);
-    return bytes;
-}
-
-static const char *put(const char *name, const char *bytes, i64 n) {
-    static char path[2][300];
-    static i32 turn;
-    char *to = path[turn ^= 1];
-    snprintf(to, 300, "%s/%s", t_dir(), name);
-    FILE *f = fopen(to, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, (size_t)n, f), n);
-    assert_int_equal(fclose(f), 0);
-    return to;
-}
-
 static struct table *read_seed(const char *name, const struct read_options *o) {
     struct table *t;
     i64 n;
-    char *bytes = seed(name, &n);
-    T_OK(table_read(put(name, bytes, n), o, &t));
+    char *bytes = table_seed("arrow", name, &n);
+    T_OK(table_read(table_put(name, bytes, n), o, &t));
     mem_free(bytes);
     return t;
-}
-
-static void same(const struct table *a, const struct table *b) {
-    assert_int_equal(a->nrow, b->nrow);
-    assert_int_equal(a->ncol, b->ncol);
-    for (i32 k = 0; k < a->ncol; k++) {
-        const struct column *x = &a->col[k], *y = &b->col[k];
-        assert_string_equal(x->name, y->name);
-        assert_int_equal(x->type, y->type);
-        assert_int_equal(x->field, y->field);
-        assert_int_equal(x->missing, y->missing);
-        assert_int_equal(x->nword, y->nword);
-        assert_int_equal(x->zoned, y->zoned);
-        assert_int_equal(x->zone, y->zone);
-        for (i32 w = 0; w < x->nword; w++) assert_string_equal(x->word[w], y->word[w]);
-        for (i64 i = 0; i < a->nrow; i++) {
-            const bool none = x->number && isnan(x->number[i]) && isnan(y->number[i]);
-            if (x->number && !none) assert_memory_equal(&x->number[i], &y->number[i], 8);
-            if (x->time) assert_int_equal(x->time[i], y->time[i]);
-            if (x->code) assert_int_equal(x->code[i], y->code[i]);
-        }
-    }
 }
 
 /* Bools as 0 and 1. */
@@ -77,7 +34,7 @@ TEST(arrow_table_is_the_csv_table) {
     T_OK(table_read(t_file("plain.csv", plain), &o, &csv));
     for (size_t i = 0; i < COUNT(names); i++) {
         struct table *t = read_seed(names[i], &o);
-        same(t, csv);
+        same_files(t, csv);
         table_free(t);
     }
     table_free(csv);
@@ -110,7 +67,7 @@ TEST(arrow_text_holds_times_and_dictionaries_words) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     struct table *t = read_seed("words.arrows", &o), *csv;
     T_OK(table_read(t_file("words.csv", text), &o, &csv));
-    same(t, csv);
+    same_files(t, csv);
     table_free(t);
     table_free(csv);
     o.time_format = "row";
@@ -123,8 +80,8 @@ TEST(arrow_nested_columns_are_left_out_by_ignore_alone) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     struct table *t;
     i64 n;
-    char *bytes = seed("nested.arrows", &n);
-    T_FAILS(table_read(put("nested.arrows", bytes, n), &o, &t), 214);
+    char *bytes = table_seed("arrow", "nested.arrows", &n);
+    T_FAILS(table_read(table_put("nested.arrows", bytes, n), &o, &t), 214);
     assert_non_null(strstr(err_last()->text, "\"v\" is a list"));
     assert_string_equal(err_last()->fix, "--ignore 'v'   or   write it as numbers, text or timestamps");
     mem_free(bytes);
@@ -141,8 +98,8 @@ TEST(arrow_views_are_refused_with_a_remedy) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     struct table *t;
     i64 n;
-    char *bytes = seed("view.arrows", &n);
-    T_FAILS(table_read(put("view.arrows", bytes, n), &o, &t), 214);
+    char *bytes = table_seed("arrow", "view.arrows", &n);
+    T_FAILS(table_read(table_put("view.arrows", bytes, n), &o, &t), 214);
     assert_non_null(strstr(err_last()->text, "\"w\" is a text view"));
     mem_free(bytes);
 }
@@ -151,8 +108,8 @@ TEST(arrow_lz4_is_refused_with_a_remedy) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     struct table *t;
     i64 n;
-    char *bytes = seed("lz4.arrows", &n);
-    T_FAILS(table_read(put("lz4.arrows", bytes, n), &o, &t), 202);
+    char *bytes = table_seed("arrow", "lz4.arrows", &n);
+    T_FAILS(table_read(table_put("lz4.arrows", bytes, n), &o, &t), 202);
     assert_non_null(strstr(err_last()->text, "LZ4"));
     assert_non_null(strstr(err_last()->fix, "zstd"));
     mem_free(bytes);
@@ -164,12 +121,12 @@ TEST(arrow_parts_of_a_folder_are_one_table) {
     char dir[300], where[256];
     struct table *t, *one = read_seed("plain.arrows", &o);
     i64 n;
-    char *bytes = seed("plain.arrows", &n);
+    char *bytes = table_seed("arrow", "plain.arrows", &n);
     snprintf(dir, sizeof dir, "%s/parts", t_dir());
     assert_int_equal(mkdir(dir, 0700), 0);
-    put("parts/part-00001.arrows", bytes, n);
-    put("parts/part-00000.arrows", bytes, n);
-    put("parts/_SUCCESS", "", 0);
+    table_put("parts/part-00001.arrows", bytes, n);
+    table_put("parts/part-00000.arrows", bytes, n);
+    table_put("parts/_SUCCESS", "", 0);
     T_OK(table_read(dir, &o, &t));
     assert_int_equal(t->nrow, 2 * one->nrow);
     assert_int_equal(t->col[7].code[5], t->col[7].code[2]);
@@ -179,11 +136,11 @@ TEST(arrow_parts_of_a_folder_are_one_table) {
     assert_non_null(strstr(where, "part-00000.arrows:3"));
     table_free(t);
     mem_free(bytes);
-    bytes = seed("words.arrows", &n);
-    put("parts/part-00001.arrows", bytes, n);
+    bytes = table_seed("arrow", "words.arrows", &n);
+    table_put("parts/part-00001.arrows", bytes, n);
     T_FAILS(table_read(dir, &o, &t), 202);
     assert_non_null(strstr(err_last()->text, "3 columns, but"));
-    put("parts/part-00001.arrows", "", 0);
+    table_put("parts/part-00001.arrows", "", 0);
     T_FAILS(table_read(dir, &o, &t), 202);
     mem_free(bytes);
     table_free(one);
@@ -205,13 +162,13 @@ TEST(arrow_damage_ends_in_one_error) {
     o.ignore = "v,s";
     for (size_t k = 0; k < COUNT(names); k++) {
         i64 n;
-        char *bytes = seed(names[k], &n);
+        char *bytes = table_seed("arrow", names[k], &n);
         const i64 before = mem_stats().live, step = t_few() ? 37 : 3;
         o.ignore = k == 3 ? "v,s" : NULL;
-        for (i64 i = 0; i < n; i += step) must_end(put("cut.arrows", bytes, i), &o, before);
+        for (i64 i = 0; i < n; i += step) must_end(table_put("cut.arrows", bytes, i), &o, before);
         for (i64 i = 8; i < n; i += step) {
             bytes[i] = (char)(bytes[i] ^ 0x81);
-            must_end(put("changed.arrows", bytes, n), &o, before);
+            must_end(table_put("changed.arrows", bytes, n), &o, before);
             bytes[i] = (char)(bytes[i] ^ 0x81);
         }
         mem_free(bytes);
@@ -222,19 +179,19 @@ TEST(arrow_empty_and_cut_files_say_so) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     struct table *t;
     i64 n;
-    char *bytes = seed("plain.arrows", &n);
-    T_FAILS(table_read(put("cut.arrows", bytes, n - 300), &o, &t), 202);
+    char *bytes = table_seed("arrow", "plain.arrows", &n);
+    T_FAILS(table_read(table_put("cut.arrows", bytes, n - 300), &o, &t), 202);
     assert_non_null(strstr(err_last()->text, "cut off"));
     o.rows = true;
-    T_FAILS(table_read(put("whole.arrows", bytes, n), &o, &t), 106);
+    T_FAILS(table_read(table_put("whole.arrows", bytes, n), &o, &t), 106);
     mem_free(bytes);
 }
 
 TEST(arrow_refused_memory_is_said_and_given_back) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     i64 n;
-    char *bytes = seed("words.arrows", &n);
-    const char *path = put("words.arrows", bytes, n);
+    char *bytes = table_seed("arrow", "words.arrows", &n);
+    const char *path = table_put("words.arrows", bytes, n);
     const i64 before = mem_stats().live;
     i32 failed = 0;
     for (err e = -E601; e < 0; failed++) {

@@ -1,6 +1,6 @@
 /* t_folder.c - folders of text tables: one text cut into files gives the table of the text, whatever the files, chunks and
  * threads; places in messages are those in the files. */
-#include "t.h"
+#include "tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,23 +28,6 @@ static const char *folder(void) {
     snprintf(dir, sizeof dir, "%s/folder-%d", t_dir(), n++);
     assert_int_equal(mkdir(dir, 0700), 0);
     return dir;
-}
-
-static void same(const struct table *a, const struct table *b) {
-    assert_int_equal(a->nrow, b->nrow);
-    assert_int_equal(a->ncol, b->ncol);
-    for (i32 k = 0; k < a->ncol; k++) {
-        const struct column *x = &a->col[k], *y = &b->col[k];
-        assert_string_equal(x->name, y->name);
-        assert_int_equal(x->type, y->type);
-        assert_int_equal(x->nword, y->nword);
-        assert_int_equal(x->missing, y->missing);
-        for (i64 i = 0; i < a->nrow; i++) {
-            if (x->number) assert_memory_equal(&x->number[i], &y->number[i], 8);
-            if (x->time) assert_int_equal(x->time[i], y->time[i]);
-            if (x->code) assert_int_equal(x->code[i], y->code[i]);
-        }
-    }
 }
 
 enum { ROWS = 60 };
@@ -93,7 +76,7 @@ TEST(folder_of_text_is_the_table_of_the_text) {
         o.threads = 1 + turn % 3;
         o.chunk = turn % 2 ? 7 + 11 * turn : 0;
         T_OK(table_read(dir, &o, &t));
-        same(t, one);
+        same_tables(t, one);
         for (i32 k = 0; k < nfile; k++) {
             char where[256], want[40];
             table_where(t, first[k], NULL, where);

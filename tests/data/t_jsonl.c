@@ -1,5 +1,5 @@
 /* t_jsonl.c - JSON lines: the table of the same rows as CSV text, whatever order and absence of names; what is refused, where. */
-#include "t.h"
+#include "tables.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,27 +16,6 @@ static struct table *read_as(const char *name, const char *text, const struct re
     return t;
 }
 
-static void same(const struct table *a, const struct table *b) {
-    assert_int_equal(a->nrow, b->nrow);
-    assert_int_equal(a->ncol, b->ncol);
-    for (i32 k = 0; k < a->ncol; k++) {
-        const struct column *x = &a->col[k], *y = &b->col[k];
-        assert_string_equal(x->name, y->name);
-        assert_int_equal(x->type, y->type);
-        assert_int_equal(x->missing, y->missing);
-        assert_int_equal(x->nword, y->nword);
-        assert_int_equal(x->zoned, y->zoned);
-        assert_int_equal(x->zone, y->zone);
-        for (i32 w = 0; w < x->nword; w++) assert_string_equal(x->word[w], y->word[w]);
-        for (i64 i = 0; i < a->nrow; i++) {
-            const bool none = x->number && isnan(x->number[i]) && isnan(y->number[i]);
-            if (x->number && !none) assert_memory_equal(&x->number[i], &y->number[i], 8);
-            if (x->time) assert_int_equal(x->time[i], y->time[i]);
-            if (x->code) assert_int_equal(x->code[i], y->code[i]);
-        }
-    }
-}
-
 TEST(jsonl_is_the_csv_table) {
     static const char csv[] = "ds,y,w,b,late\n2024-01-01 00:00+01:00,1.5,a,1,\n"
                               "2024-01-01 01:00+01:00,,b,0,\n"
@@ -49,7 +28,7 @@ TEST(jsonl_is_the_csv_table) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     const i64 before = mem_stats().live;
     struct table *a = read_as("a.csv", csv, &o), *b = read_as("a.jsonl", lines, &o);
-    same(b, a);
+    same_tables(b, a);
     assert_true(b->col[0].zoned);
     table_free(a);
     table_free(b);

@@ -1,6 +1,6 @@
 /* t_parquet.c - Parquet files: the seeds of the fuzzer (made with pyarrow) against the same rows as CSV text, files of one table,
  * decoders of pages, and files that are cut off or changed in any byte. */
-#include "t.h"
+#include "tables.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,57 +10,14 @@
 #include "base/mem.h"
 #include "data/parquet.h"
 
-/* The bytes of a seed, without the byte that chooses the fuzzer's options. */
-static char *seed(const char *name, i64 *n) {
-    char path[400], *bytes;
-    snprintf(path, sizeof path, "%s/fuzz/corpus/parquet/%s", TESTS_DIR, name);
-    T_OK(file_load(path, 1 << 20, &bytes, n));
-    memmove(bytes, bytes + 1, (size_t)--*n);
-    return bytes;
-}
-
-static const char *put(const char *name, const char *bytes, i64 n) {
-    static char path[2][300];
-    static i32 turn;
-    char *to = path[turn ^= 1];
-    snprintf(to, 300, "%s/%s", t_dir(), name);
-    FILE *f = fopen(to, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, (size_t)n, f), n);
-    assert_int_equal(fclose(f), 0);
-    return to;
-}
-
 static struct table *read_seed(const char *name, const struct read_options *o) {
     struct table *t;
     i64 n;
-    char *bytes = seed(name, &n);
+    char *bytes = table_seed("parquet", name, &n);
     const char *slash = strrchr(name, '/');
-    T_OK(table_read(put(slash ? slash + 1 : name, bytes, n), o, &t));
+    T_OK(table_read(table_put(slash ? slash + 1 : name, bytes, n), o, &t));
     mem_free(bytes);
     return t;
-}
-
-static void same(const struct table *a, const struct table *b) {
-    assert_int_equal(a->nrow, b->nrow);
-    assert_int_equal(a->ncol, b->ncol);
-    for (i32 k = 0; k < a->ncol; k++) {
-        const struct column *x = &a->col[k], *y = &b->col[k];
-        assert_string_equal(x->name, y->name);
-        assert_int_equal(x->type, y->type);
-        assert_int_equal(x->field, y->field);
-        assert_int_equal(x->missing, y->missing);
-        assert_int_equal(x->nword, y->nword);
-        assert_int_equal(x->zoned, y->zoned);
-        assert_int_equal(x->zone, y->zone);
-        for (i32 w = 0; w < x->nword; w++) assert_string_equal(x->word[w], y->word[w]);
-        for (i64 i = 0; i < a->nrow; i++) {
-            const bool none = x->number && isnan(x->number[i]) && isnan(y->number[i]);
-            if (x->number && !none) assert_memory_equal(&x->number[i], &y->number[i], 8);
-            if (x->time) assert_int_equal(x->time[i], y->time[i]);
-            if (x->code) assert_int_equal(x->code[i], y->code[i]);
-        }
-    }
 }
 
 /* Bools as 0 and 1. */
@@ -76,7 +33,7 @@ TEST(parquet_table_is_the_csv_table) {
     T_OK(table_read(t_file("plain.csv", plain), &o, &csv));
     for (size_t i = 0; i < COUNT(names); i++) {
         struct table *t = read_seed(names[i], &o);
-        same(t, csv);
+        same_files(t, csv);
         table_free(t);
     }
     table_free(csv);
@@ -136,8 +93,8 @@ TEST(parquet_zones_by_name_are_kept) {
     zone_free(z);
     struct table *t = read_seed("zone.parquet", &o), *stream = read_seed("../arrow/zone.arrows", &o);
     T_OK(table_read(t_file("zone.csv", text), &o, &csv));
-    same(t, csv);
-    same(stream, csv);
+    same_files(t, csv);
+    same_files(stream, csv);
     assert_int_equal(t->col[0].zone, 7200);
     table_free(t);
     table_free(stream);
@@ -148,8 +105,8 @@ static void refused(const char *name, i32 code, const char *text) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     struct table *t;
     i64 n;
-    char *bytes = seed(name, &n);
-    T_FAILS(table_read(put(name, bytes, n), &o, &t), code);
+    char *bytes = table_seed("parquet", name, &n);
+    T_FAILS(table_read(table_put(name, bytes, n), &o, &t), code);
     if (!strstr(err_last()->text, text)) fail_msg("%s", err_last()->text);
     mem_free(bytes);
 }
@@ -172,12 +129,12 @@ TEST(parquet_files_of_a_folder_are_one_table) {
     char dir[300], where[256];
     struct table *t;
     i64 n;
-    char *bytes = seed("plain.parquet", &n);
+    char *bytes = table_seed("parquet", "plain.parquet", &n);
     snprintf(dir, sizeof dir, "%s/parts", t_dir());
     assert_int_equal(mkdir(dir, 0700), 0);
-    put("parts/part-1.snappy.parquet", bytes, n);
-    put("parts/part-0.parquet", bytes, n);
-    put("parts/_SUCCESS", "", 0);
+    table_put("parts/part-1.snappy.parquet", bytes, n);
+    table_put("parts/part-0.parquet", bytes, n);
+    table_put("parts/_SUCCESS", "", 0);
     T_OK(table_read(dir, &o, &t));
     assert_int_equal(t->nrow, 6);
     assert_int_equal(t->col[7].code[5], t->col[7].code[2]);
@@ -185,8 +142,8 @@ TEST(parquet_files_of_a_folder_are_one_table) {
     assert_non_null(strstr(where, "part-1.snappy.parquet:2:2"));
     table_free(t);
     mem_free(bytes);
-    bytes = seed("int96.parquet", &n);
-    put("parts/part-1.snappy.parquet", bytes, n);
+    bytes = table_seed("parquet", "int96.parquet", &n);
+    table_put("parts/part-1.snappy.parquet", bytes, n);
     T_FAILS(table_read(dir, &o, &t), 202);
     assert_non_null(strstr(err_last()->text, "2 columns, but"));
     mem_free(bytes);
@@ -263,14 +220,14 @@ TEST(parquet_files_cut_off_or_changed_in_a_byte_end_in_one_error_or_a_table) {
     mem_set_limit(256 << 20);
     for (size_t k = 0; k < COUNT(names); k++) {
         i64 n;
-        char *bytes = seed(names[k], &n);
+        char *bytes = table_seed("parquet", names[k], &n);
         const i64 before = mem_stats().live, step = t_few() ? 7 : 1;
-        for (i64 i = 0; i < n; i += step) must_end(put("cut.parquet", bytes, i), &o, before);
+        for (i64 i = 0; i < n; i += step) must_end(table_put("cut.parquet", bytes, i), &o, before);
         for (i64 i = 4; i < n; i += step) {
             const char was = bytes[i];
             for (i32 turn = 0; turn < 3; turn++) {
                 bytes[i] = (char)(turn == 0 ? 0xFF : turn == 1 ? was ^ 1 : 0x7F);
-                must_end(put("changed.parquet", bytes, n), &o, before);
+                must_end(table_put("changed.parquet", bytes, n), &o, before);
             }
             bytes[i] = was;
         }
