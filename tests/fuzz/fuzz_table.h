@@ -1,5 +1,5 @@
-/* fuzz_table.h - what the fuzz targets of binary tables and JSON lines share: bytes -> table -> series.  The first byte chooses the
- * options.  What is recognized ends in a table whose cells are sound, or in one error; no memory is kept. */
+/* fuzz_table.h - what the fuzz targets of binary tables and JSON lines share: bytes -> table -> series.  The first byte chooses
+ * the options.  What is recognized ends in a table whose cells are sound, or in one error; no memory is kept. */
 #ifndef STRETTO_TESTS_FUZZ_TABLE_H
 #define STRETTO_TESTS_FUZZ_TABLE_H
 #define _GNU_SOURCE
