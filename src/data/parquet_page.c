@@ -121,7 +121,7 @@ static err next_page(struct work *w, i64 *at, struct page *g) {
     const i64 end = w->chunk->at + w->chunk->bytes;
     for (i64 most = HEAD_LEAST;; most *= 16) {
         const i64 n = lmin(most, end - *at);
-        TRY(arrow_room(&w->p->head, n));
+        TRY(arrow_room(&w->p->head, n + 8));
         TRY(file_read_at(w->file, *at, w->p->head.p, n));
         struct thrift t = {.p = w->p->head.p, .end = w->p->head.p + n};
         if (!read_header(&t, g)) {
@@ -152,7 +152,7 @@ static err load_page(struct work *w, i64 at, const struct page *g, const u8 **p,
     bool known;
     if (g->level_bytes < 0 || g->repeat_bytes != 0 || levels > g->packed || levels > g->whole)
         return damaged(w, "the levels of a page do not fit");
-    TRY(arrow_room(&q->packed, g->packed));
+    TRY(arrow_room(&q->packed, g->packed + 8)); /* never NULL, to which nothing may be added */
     TRY(arrow_room(&q->plain, g->whole + 8));
     if (g->packed > 0) TRY(file_read_at(w->file, at, q->packed.p, g->packed));
     if (levels > 0) memcpy(q->plain.p, q->packed.p, (size_t)levels);
