@@ -165,10 +165,12 @@ static err absurd(const struct build *b, i32 c, f64 *buf) {
         if (!count++) first = i;
     }
     if (count == 0) return 0;
-    char where[256], fix[100], many[48] = "", name[NAME_BYTES];
+    char where[256], fix[100], many[48] = "", name[NAME_BYTES], text[32];
     f64 v = cell(b, c, first);
     where_of(b, c, first, where);
-    snprintf(fix, sizeof fix, "--na %.15g   (it means missing)   or repair the line", v);
+    snprintf(text, sizeof text, "%.15g", v);
+    if (strtod(text, NULL) != v) str_from_f64(text, v); /* of a file without texts: the number itself */
+    snprintf(fix, sizeof fix, "--na %s   (it means missing)   or repair the line", text);
     if (fabs(median) > HUGE_CELL) snprintf(fix, sizeof fix, "the column in another unit: values to %.0e can be used", HUGE_CELL);
     if (count > 1) snprintf(many, sizeof many, "; %lld such cells", (long long)count);
     return FAIL_AT(E208, where, fix, "%.15g in column \"%s\": the median is %.6g, half of the cells lie within %.6g of it%s", v,

@@ -102,7 +102,7 @@ static bool same_cell(const struct head *a, const struct head *b, i32 f) {
 
 /* The header of a file against that of the first. */
 static err agree(const struct csv *c, const struct csv_source *s, const struct head *first, const struct head *h) {
-    static const char fix[] = "the same header in every file   or   cat the files into one   (when only the first has a header)";
+    static const char fix[] = "the same header in every file   or   one file of them all   (when only the first has a header)";
     const char *other = c->src.part[0].src.name;
     char where[256], is[80], was[80];
     i32 f = 0;
