@@ -13,7 +13,7 @@ import e2e
 from e2e import AIR, Case
 from t_ranks import LAUNCHERS, has
 
-TRAIN = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "12000", "--validate-every", "750", "--batch", "40",
+TRAIN = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "24000", "--validate-every", "1500", "--batch", "40",
          "--threads", "1"]
 WHOLE = {}  # files of the undisturbed run, trained once
 
