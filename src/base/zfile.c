@@ -130,7 +130,7 @@ err zfile_load(const char *path, char **data, i64 *size) {
     return 0;
 }
 
-enum { HEAD_BYTES = 1 << 14 };
+enum { HEAD_BYTES = 1 << 14 , HEAD_FIRST = 4096};
 
 static i64 head_of_gzip(u8 *in, i64 n, void *to, i64 most) {
     z_stream z = {.next_in = in, .avail_in = (uInt)n, .next_out = to, .avail_out = (uInt)most};
@@ -155,9 +155,13 @@ err zfile_head(const char *path, void *to, i64 n, i64 *got) {
     u8 in[HEAD_BYTES];
     *got = 0;
     TRY(file_open(path, &f));
-    const i64 seen = lmin(f.size, HEAD_BYTES);
-    const err e = seen > 0 ? file_read_at(&f, 0, in, seen) : 0;
+    i64 seen = lmin(f.size, HEAD_FIRST);
+    err e = seen > 0 ? file_read_at(&f, 0, in, seen) : 0;
     const enum zkind kind = e < 0 || seen <= 0 ? Z_PLAIN : zfile_kind(in, seen);
+    if (e >= 0 && kind != Z_PLAIN && f.size > seen) { /* a whole block of it */
+        seen = lmin(f.size, HEAD_BYTES);
+        e = file_read_at(&f, 0, in, seen);
+    }
     file_close(&f);
     if (e < 0 || seen <= 0) return e;
     n = lmin(n, HEAD_BYTES);

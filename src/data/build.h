@@ -68,6 +68,8 @@ err build_roles(struct build *b); /* build_roles.c */
 err build_panel(struct build *b); /* build_panel.c: groups the rows by series, and makes their common axis: time, row */
 err build_panel_place(
     struct build *b); /* places the groups on the axis; refuses absent rows inside of a series, and mixed steps */
+/* True if --static names the column of the table. */
+bool build_is_static(const struct build *b, i32 col);
 void panel_free(struct panel *p);
 /* build_find.c: finds the time without --time: sets time_col, or ntime 0. role: [table columns], NO_ROLE = could be the time. */
 err build_find_time(struct build *b, const u8 *role);

@@ -40,11 +40,18 @@ static bool like_code(const char *w) {
     return first > 0 && first < 4 && w[first] == ' ' && strspn(w + first + 1, "0123456789") == strlen(w + first + 1);
 }
 
+/* True for three groups of digits with one mark between them: 01.01.24. */
+static bool like_date(const char *w) {
+    const size_t a = strspn(w, "0123456789"), b = a && w[a] ? strspn(w + a + 1, "0123456789") : 0;
+    const char mark = w[a], *rest = b ? w + a + 1 + b : "";
+    return strchr("-/.", mark) && mark && *rest == mark && rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1) && a <= 4 && b <= 2;
+}
+
 /* Refuses a text column that looks like a time, by its name or its digits and marks: silently ignoring it would hide the
  * mistake. */
 static err refuse_strange_time(struct build *b, const u8 *role) {
     static const char *const names[] = {"date", "time",    "datetime", "timestamp", "month", "day",
-                                        "year", "quarter", "week",     "period",    "ds"};
+                                        "year", "quarter", "week",     "period",    "ds",    "datum", "fecha"};
     for (i32 i = 0; i < b->t->ncol; i++) {
         const struct column *c = &b->t->col[i];
         if (c->type != COL_CATEGORY || role[i] != NO_ROLE || c->nword == 0) continue;
@@ -53,6 +60,7 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
         const char *w = c->word[0];
         like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow &&
                 !like_code(w);
+        like |= like_date(w) && like_date(c->word[c->nword - 1]);
         if (!like) continue;
         return strange_time(b, c);
     }

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "data/build.h"
 #include "data/check.h"
+#include "data/names.h"
 
 enum { ID_BYTES = 512 };
 
@@ -84,7 +85,7 @@ static err too_few(const struct build *b, const struct panel *p, const i64 *rows
     for (i32 s = 0; s < p->n; s++) count += rows[s] < 2;
     while (rows[p->series[b->row[k]]] >= 2) k++;
     table_where(b->t, b->row[k], NULL, where);
-    return FAIL_AT(E301, where, "--least-rows 2   (leave such series out)",
+    return FAIL_AT(E301, where, count < p->n ? "--least-rows 2   (leave such series out)" : "more rows of each series",
                    "series \"%s\" has one row (%d such series of %d): nothing can be learned from it",
                    p->name[p->series[b->row[k]]], count, p->n);
 }
@@ -298,6 +299,57 @@ static err check_holes(struct build *b) {
     return holed ? absent(b, which, first.steps, first.row, holed - 1) : 0;
 }
 
+/* ------------------------------------------------------------------ static columns ------------------------------------------ */
+
+bool build_is_static(const struct build *b, i32 col) {
+    const char *list = b->o->fixed;
+    char name[256];
+    while (name_next(&list, name))
+        if (table_find(b->t, name) == col) return true;
+    return false;
+}
+
+static bool has_value(const struct column *c, i64 row) {
+    return c->type == COL_CATEGORY ? c->code[row] >= 0 : !isnan(c->number[row]);
+}
+
+static err not_constant(const struct build *b, const struct column *c, i32 s, i64 row, i64 before) {
+    char where[256], line[256], value[2][64], fix[340];
+    const i64 rows[] = {row, before};
+    for (i32 k = 0; k < 2; k++) {
+        if (c->type == COL_CATEGORY) snprintf(value[k], sizeof value[k], "\"%.40s\"", c->word[c->code[rows[k]]]);
+        else snprintf(value[k], sizeof value[k], "%.15g", c->number[rows[k]]);
+    }
+    table_where(b->t, row, c, where);
+    table_line_where(b->t, table_line(b->t, before), line);
+    if (c->type == COL_CATEGORY) snprintf(fix, sizeof fix, "--cat %.255s instead of --static   (its past is used)", c->name);
+    else snprintf(fix, sizeof fix, "--past %.120s instead of --static   or   --known %.120s   (known ahead)", c->name, c->name);
+    return FAIL_AT(E214, where, fix, "column \"%s\" given by --static changes in series \"%s\": %s here, %s in %s", c->name,
+                   b->panel->name[s], value[0], value[1], line);
+}
+
+static err check_static(const struct build *b, i32 col) {
+    const struct panel *p = b->panel;
+    const struct column *c = &b->t->col[col];
+    for (i32 s = 0; s < p->n; s++) {
+        i64 first = -1;
+        for (i64 k = p->group[p->first[s]]; k < p->group[p->first[s + 1]]; k++) {
+            const i64 row = p->order[k];
+            if (!has_value(c, row)) continue;
+            if (first < 0) first = row;
+            const bool same = c->type == COL_CATEGORY ? c->code[row] == c->code[first] : c->number[row] == c->number[first];
+            if (!same) return not_constant(b, c, s, row, first);
+        }
+    }
+    return 0;
+}
+
+static err check_statics(struct build *b) {
+    for (i32 col = 0; col < b->t->ncol && *text_or(b->o->fixed, ""); col++)
+        if (build_is_static(b, col)) TRY(build_problem(b, col, check_static(b, col)));
+    return 0;
+}
+
 err build_panel_place(struct build *b) {
     struct panel *p = b->panel;
     const i64 cells = p->n * b->n;
@@ -308,5 +360,6 @@ err build_panel_place(struct build *b) {
     for (i32 s = 0; s < p->n; s++)
         for (i64 g = p->first[s]; g < p->first[s + 1]; g++)
             p->at[s * b->n + (p->time ? axis_row(b, p->time[g]) : g - p->first[s])] = (i32)g;
+    TRY(check_statics(b));
     return b->gaps == GAPS_ERROR && b->time ? build_problem(b, NO_COLUMN, check_holes(b)) : 0;
 }

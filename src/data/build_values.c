@@ -250,6 +250,21 @@ static void zero_rows(const struct build *b, i32 c, i64 *from, i64 *to) {
     while (b->panel && *from < *to && build_row(b, c, *from) < 0) ++*from;
 }
 
+/* What is constant in a series holds for all rows, those without a record, too. */
+static void spread_static(f32 *v, i64 n) {
+    i64 i = 0;
+    while (i < n && isnan(v[i])) i++;
+    const f32 value = i < n ? v[i] : (f32)NAN;
+    for (i64 k = 0; k < n; k++) v[k] = value;
+}
+
+static void spread_static_code(i32 *code, i64 n) {
+    i64 i = 0;
+    while (i < n && code[i] < 0) i++;
+    const i32 value = i < n ? code[i] : -1;
+    for (i64 k = 0; k < n; k++) code[k] = value;
+}
+
 /* True if cells were filled that a forecast must not see or score. Known columns do not count: their interpolated values are
  * known too. */
 static bool fill_column(const struct build *b, struct series *s, i32 c) {
@@ -258,6 +273,7 @@ static bool fill_column(const struct build *b, struct series *s, i32 c) {
     for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(cell(b, c, i) - zero);
     bool known = c >= series_first_ahead(s), made = false;
     if (b->gaps == GAPS_INTERPOLATE) made = interpolate(v, known ? NULL : s->filled + (i64)c * s->nrow, s->nrow);
+    if (known && b->panel && build_is_static(b, build_column(b, c))) spread_static(v, s->nrow);
     i64 from = 0, to = 0;
     if (b->gaps == GAPS_ZERO && c < s->ntarget) zero_rows(b, c, &from, &to);
     for (i64 i = from; i < to; i++)
@@ -281,6 +297,8 @@ static err fill_categories(const struct build *b, struct series *s) {
                 const i64 row = build_row(b, t, i);
                 s->code[k][t * s->nrow + i] = row < 0 ? -1 : c->code[row];
             }
+        for (i32 t = 0; t < width && b->panel && build_is_static(b, b->cat[k]); t++)
+            spread_static_code(s->code[k] + t * s->nrow, s->nrow);
         s->nword[k] = c->nword;
         ARENA_NEW(&s->names, s->word[k], c->nword + 1);
         for (i32 w = 0; w < c->nword; w++) TRY(arena_keep(&s->names, &s->word[k][w], c->word[w]));

@@ -42,12 +42,18 @@ err series_wrap(const f64 *values, i64 nrow, i32 ncol, const char *const *names,
 /* First row at or after a bound as of --since: a date, or a row number if rows have no times; nrow if there is none. E103. */
 err series_since(const struct series *s, const char *since, i64 *row);
 
-/* Scales every numeric column to z-scores over rows [0, train_rows): population deviation, without missing cells; sets mean and
- * dev. E212 if a target is constant there; a constant input keeps dev 1, and so do the series of a panel, of which one without
- * values in these rows is scaled by its own first rows. Covariates that are constant in each series are scaled by their values
- * over the series. */
+/* series_scale.c: scales every numeric column to z-scores over rows [0, train_rows): population deviation, without missing cells;
+ * sets mean and dev. E212 if a target is constant there; a constant input keeps dev 1. Each series of a panel has a scale of its
+ * own, completed by what the series have in common. E601. */
 err series_scale(struct series *s, i64 train_rows);
-/* The same for one column, which may be constant: its deviation is then 1. */
-void series_scale_column(struct series *s, i32 c, i64 rows);
+
+/* What the series of a panel have in common: the means over them of their means, of their deviations, and of deviation / |mean|. */
+struct scale_common {
+    f64 mean, dev, ratio;
+};
+/* From n means (NaN = not known) and deviations (0 = not known) in original units. */
+struct scale_common series_common(const f64 *mean, const f64 *dev, i32 n);
+/* Scales a column of one series of a panel by its rows [0, rows). */
+void series_scale_like(struct series *s, i32 c, i64 rows, const struct scale_common *all);
 
 #endif

@@ -72,7 +72,10 @@ static i64 empty_inputs(const struct series *s) {
     i64 n = 0, from, to;
     for (i32 c = s->ntarget; c < s->ncol; c++) {
         rows_of_column(s, c, &from, &to);
-        for (i64 i = from; i < to; i++) n += isnan(series_col(s, c)[i]) && !(s->line && s->line[i] < 0);
+        for (i64 i = from; i < to; i++) {
+            const bool absent = s->panel && isnan(series_col(s, c % s->ntarget)[i]); /* a row that the series lacks */
+            n += isnan(series_col(s, c)[i]) && !(s->line && s->line[i] < 0) && !absent;
+        }
     }
     return n;
 }

@@ -155,6 +155,18 @@ static err pooled_quantiles(const struct residuals *d, f32 power, f32 *spread) {
     return e;
 }
 
+/* Gives the series without quantiles those of all series together. */
+static err lend_quantiles(const struct residuals *d, f32 power, f32 *spread) {
+    const i64 ncol = d->t->series->ntarget, cells = d->t->f->spec.nband * d->t->f->spec.horizon;
+    f32 *all;
+    NEW(all, ncol * cells);
+    const err e = pooled_quantiles(d, power, all);
+    for (i64 i = 0; i < ncol * cells && e >= 0; i++)
+        if (isnan(spread[i])) spread[i] = all[i];
+    mem_free(all);
+    return e;
+}
+
 /* ------------------------------------------------------------------ the power ----------------------------------------------- */
 
 /* Adds the pinball losses of a column at origins [from, to) under quantiles in units of deviation^power. */
@@ -315,6 +327,10 @@ static err spread_of(struct fit *t, struct residuals *d) {
     for (i64 c = ncol - 1; c >= 0 && !pools(d); c--) {
         take_column(d, c, 0, d->n, power);
         if (!column_quantiles(spec, d->scratch, d->n, spread + c * spec->nband * spec->horizon)) bare++, first = (i32)c;
+    }
+    if (bare > 0 && t->series->panel) {
+        TRY(lend_quantiles(d, power, spread));
+        bare = 0;
     }
     spread[facts] = power;
     fill_scores(d, spread, power, spread + facts + 1);

@@ -166,12 +166,24 @@ static err keep(void *self, const struct forecast_row *row) {
     return forecast_sample(a->f, a->s, row, a->room, &a->of[row->col]);
 }
 
+/* Series of a panel that are shorter than the context are forecast from what is there. */
+static void tell_short(const struct forecaster *f, const struct series *s, const struct events *to) {
+    i32 n = 0, first = 0;
+    for (i32 c = s->ntarget - 1; s->panel && c >= 0; c--)
+        if (s->to[c] - s->from[c] < f->spec.context) n++, first = c;
+    if (n > 0)
+        event_note(to, EVENT_WARNING, "%d of %d series have fewer rows than the %d that the model looks back on (\"%s\" has %lld): their "
+                   "forecasts are less certain than their bands say", n, s->ntarget, f->spec.context, s->name[first],
+                   (long long)(s->to[first] - s->from[first]));
+}
+
 err forecast_ahead(const struct forecaster *f, const struct series *s, const struct resources *use, struct arena *room,
                    struct forecast_sample **out) {
     const i64 origin = series_end(s);
     struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
     struct ahead a = {.f = f, .s = s, .room = room};
     TRY(check_room(f, s));
+    tell_short(f, s, use->events);
     TRY(own_origins(s, room, &set));
     ARENA_NEW(room, a.of, s->ntarget);
     *out = a.of;

@@ -113,6 +113,7 @@ static err same_panel(const struct schema *c, const struct series *s) {
 
 static err same_step(const struct schema *c, const struct series *s) {
     if (s->freq.step == c->freq.step && s->freq.months == c->freq.months) return 0;
+    if (c->panel && s->nrow == 1) return 0; /* a single row has no step */
     return FAIL_AT(E903, NULL, "data of the same frequency", "the data are %s, the model was trained on %s data", s->freq.name,
                    c->freq.name);
 }
@@ -199,14 +200,16 @@ static err panel_apply(const struct schema *c, struct series *s, const struct ev
     const i32 blocks = s->ncol / s->ntarget, statics = blocks - s->nstatic;
     i32 strange, first = 0;
     TRY(find_series(c, s, &strange));
-    for (i32 b = 0; b < blocks; b++)
+    for (i32 b = 0; b < blocks; b++) {
+        const struct scale_common all = series_common(c->mean + b * c->ntarget, c->dev + b * c->ntarget, c->ntarget);
         for (i32 k = 0; k < s->ntarget; k++) {
             const i32 own = b >= statics ? 0 : s->of_model[k], col = b * s->ntarget + k;
             if (own >= 0)
                 column_apply(s, col, c->mean[b * c->ntarget + own], c->dev[b * c->ntarget + own]);
             else
-                series_scale_column(s, col, s->nrow);
+                series_scale_like(s, col, s->nrow, &all);
         }
+    }
     while (strange > 0 && s->of_model[first] >= 0) first++;
     if (strange > 0)
         event_note(to, EVENT_WARNING, "%d of %d series are new to the model (\"%s\"%s): scaled by their own rows", strange,

@@ -76,8 +76,9 @@ static err on_row(void *self, const struct forecast_row *row) {
     struct scorer *c = self;
     i32 h = c->f->spec.horizon;
     f32 *y = c->y + (i64)c->n * h;
+    const bool begun = !c->s->panel || c->s->from[row->col] < row->origin; /* nothing can be known of a series before */
     for (i32 k = 0; k < h; k++)
-        y[k] = row->origin + k < c->s->nrow ? series_target(c->s, row->col, row->origin + k) : (f32)NAN;
+        y[k] = begun && row->origin + k < c->s->nrow ? series_target(c->s, row->col, row->origin + k) : (f32)NAN;
     metrics_add(c->out->row[SCORE_MODEL], row->col, y, row->mean, row->band);
     if (c->out->row[SCORE_BASE]) metrics_add(c->out->row[SCORE_BASE], row->col, y, row->base, NULL);
     if (c->out->row[SCORE_RIDGE] && !c->rule[SCORE_RIDGE]) metrics_add(c->out->row[SCORE_RIDGE], row->col, y, row->base, NULL);
