@@ -1,4 +1,5 @@
 /* main.c - the program `stretto`: reads the command line, runs a verb, shows errors, gives the exit status. */
+#include <signal.h>
 #include <stdio.h>
 
 #include "api/lists.h"
@@ -52,6 +53,7 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
 int main(int argc, char **argv) {
     struct cli c = {.args.verb = -1};
     launch_join();
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of that output, E703 */
     stretto_err e = run(&c, argc, argv);
     console_close(&c.console);
     if (e >= 0 && (fflush(stdout) != 0 || ferror(stdout))) e = FAIL(E703, "cannot write to standard output");

@@ -55,6 +55,5 @@ void cli_catch_signals(const struct cli *c, void (*on_stop)(bool first)) {
         const bool ignored = stops[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
         if (!ignored) sigaction(stops[i], &a, NULL); /* nohup stays nohup */
     }
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe and a file size limit are errors of that output only */
-    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of that output only */
 }

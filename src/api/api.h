@@ -123,6 +123,8 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 /* run_dir.c */
 /* After ranks died: takes the new rank number; with `first` this rank now emits the events and writes the files. */
 void run_dir_renumber(struct stretto_trainer *t, bool first);
+/* On resume: options that nobody gave to the run that began are not given now either, though config.json has their values. */
+err run_dir_given(struct stretto_trainer *t);
 err run_dir_config(
     const struct stretto_trainer *t); /* writes config.json once every `auto` is resolved, then run.json; no effect without
                                        * a run folder */

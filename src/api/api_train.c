@@ -132,6 +132,7 @@ static err fit(struct stretto_trainer *t) {
     TRY(trainer_job(t, &t->events));
     t->job.use.comm = t->ctx.comm; /* ranks use the measurements of rank 0 */
     TRY(run_data_check(t));
+    TRY(run_dir_given(t));
     TRY(resolve(&t->job, t->learner));
     t->job.use.comm = t->ctx.use.comm;
     TRY(run_dir_config(t));

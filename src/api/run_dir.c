@@ -69,6 +69,47 @@ static void put_path(struct js *o, const char *name, const char *path) {
     js_put_text(o, name, whole_path(path, full));
 }
 
+/* Options of which the training asks whether somebody gave them: config.json has their values only. */
+static const enum opt_id asked[] = {OPT_calendar, OPT_refit_all};
+
+static struct js *given_json(const struct options *o) {
+    struct js *list = js_array();
+    for (size_t i = 0; i < COUNT(asked); i++)
+        if (opt_given(o, asked[i])) js_push(list, js_new_text(opt_info(asked[i])->name));
+    return list;
+}
+
+static bool has_text(const struct js *list, const char *text) {
+    for (i64 i = 0; i < (i64)js_len(list); i++)
+        if (strcmp(js_str(js_at(list, i), ""), text) == 0) return true;
+    return false;
+}
+
+/* A bit for each of these options that nobody gave; 0 where run.json does not say. */
+static u8 not_given(const struct stretto_trainer *t) {
+    char path[PATH_MAX];
+    struct js *o = NULL;
+    u8 none = 0;
+    if (path_in(t->run_dir, "run.json", path) < 0 || !file_exists(path) || js_load(path, &o) < 0) return err_clear(), 0;
+    const struct js *list = js_get(o, "given");
+    for (size_t i = 0; i < COUNT(asked) && list; i++)
+        if (!has_text(list, opt_info(asked[i])->name)) none |= (u8)(1u << i);
+    js_free(o);
+    return none;
+}
+
+err run_dir_given(struct stretto_trainer *t) {
+    u8 none = 0;
+    if (!t->run_dir || !t->resume) return 0;
+    if (!trainer_is_silent(t)) none = not_given(t);
+    TRY(comm_broadcast(t->ctx.comm, "given", &none, sizeof none));
+    for (size_t i = 0; i < COUNT(asked); i++) {
+        struct opt_meta *m = &t->o.meta[asked[i]];
+        if (none >> i & 1 && m->rank == OPT_RANK_FILE) m->rank = OPT_RANK_PRESET; /* as in the run that began */
+    }
+    return 0;
+}
+
 static err write_run(const struct stretto_trainer *t, bool finished) {
     struct js *o = js_object();
     struct str text = {0};
@@ -76,6 +117,7 @@ static err write_run(const struct stretto_trainer *t, bool finished) {
     put_path(o, "model", t->model_path);
     js_put_text(o, "version", STRETTO_VERSION);
     js_put_bool(o, "finished", finished);
+    js_put(o, "given", given_json(&t->o));
     err e = js_text(o, &text, 2);
     js_free(o);
     if (e >= 0) return run_dir_write(t, "run.json", &text);

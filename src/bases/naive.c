@@ -39,7 +39,8 @@ static bool two_seasons(const struct base_part *p, const struct series *s, i32 c
     const i64 seen = series_known(s, col, origin) - origin + p->season; /* of the last season */
     f64 n = 0;
     *now = *before = 0;
-    if (origin < 2 * (i64)p->season) return false;
+    const i64 begin = s->from ? s->from[col] : 0; /* rows before a series begins are not its seasons */
+    if (origin - begin < 2 * (i64)p->season) return false;
     const f32 *last = series_col(s, col) + origin - p->season, *earlier = last - p->season;
     for (i64 i = 0; i < seen; i++) {
         if (isnan(last[i]) || isnan(earlier[i])) continue;

@@ -44,7 +44,8 @@ static bool like_code(const char *w) {
 static bool like_date(const char *w) {
     const size_t a = strspn(w, "0123456789"), b = a && w[a] ? strspn(w + a + 1, "0123456789") : 0;
     const char mark = w[a], *rest = b ? w + a + 1 + b : "";
-    return strchr("-/.", mark) && mark && *rest == mark && rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1) && a <= 4 && b <= 2;
+    if (!mark || !strchr("-/.", mark) || *rest != mark || a > 4 || b > 2) return false;
+    return rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1);
 }
 
 /* Refuses a text column that looks like a time, by its name or its digits and marks: silently ignoring it would hide the

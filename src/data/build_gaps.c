@@ -182,6 +182,7 @@ err build_grid(struct build *b) {
     if (g.off) return irregular(b, &g);
     if (!g.absent) return 0;
     bool too_many = g.absent > 20 * b->n + 1000000; /* the step is far too small for these rows */
-    if (b->gaps == GAPS_ERROR || too_many) TRY(build_problem(b, NO_COLUMN, absent_rows(b, &g)));
+    const bool refused = b->gaps == GAPS_ERROR && !b->panel; /* of a panel the gaps inside of each series count */
+    if (refused || too_many) TRY(build_problem(b, NO_COLUMN, absent_rows(b, &g)));
     return too_many ? 0 : insert(b, g.absent);
 }

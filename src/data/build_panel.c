@@ -34,7 +34,7 @@ void panel_free(struct panel *p) {
 /* ------------------------------------------------------------------ names --------------------------------------------------- */
 
 /* The text of a cell of an id column; false where it is empty. */
-static bool id_text(const struct column *c, i64 row, char *out, size_t size) {
+static bool id_text(const struct column *c, i64 row, char *out, size_t size) { /* cut, if it is longer */
     if (c->type == COL_CATEGORY && c->code[row] >= 0)
         snprintf(out, size, "%s", c->word[c->code[row]]);
     else if (c->type == COL_NUMBER && !isnan(c->number[row]))
@@ -42,6 +42,16 @@ static bool id_text(const struct column *c, i64 row, char *out, size_t size) {
     else
         return false;
     return true;
+}
+
+/* Adds a text to a name of `fill` bytes, slashes in it twice if several parts are told apart by one; returns its bytes. */
+static size_t add_part(char name[ID_BYTES], size_t fill, const char *part, bool twice) {
+    for (; *part && fill < ID_BYTES - 1; part++) {
+        name[fill++] = *part;
+        if (twice && *part == '/' && fill < ID_BYTES - 1) name[fill++] = '/';
+    }
+    name[fill] = 0;
+    return fill;
 }
 
 /* The name of the series of a row: its ids, with a slash between them. */
@@ -55,8 +65,11 @@ static err name_row(const struct build *b, i64 row, char name[ID_BYTES]) {
             return FAIL_AT(E205, where, "the name of the series in every row", "column \"%s\" given by --id is empty here",
                            c->name);
         }
-        const i32 n = snprintf(name + fill, ID_BYTES - fill, "%s%s", k ? "/" : "", part);
-        fill = (size_t)imin((i32)fill + n, ID_BYTES - 1);
+        if (k) fill = add_part(name, fill, "/", false);
+        fill = add_part(name, fill, part, b->nid > 1);
+        if (fill < ID_BYTES - 1) continue;
+        table_where(b->t, row, c, where);
+        return FAIL_AT(E214, where, "a shorter name", "the name of a series, given by --id, has %d bytes or more", ID_BYTES - 1);
     }
     return 0;
 }

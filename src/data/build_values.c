@@ -166,10 +166,10 @@ static err absurd(const struct build *b, i32 c, f64 *buf) {
     }
     if (count == 0) return 0;
     char where[256], fix[100], many[48] = "", name[NAME_BYTES], text[32];
-    f64 v = cell(b, c, first);
+    f64 v = cell(b, c, first), back = 0;
     where_of(b, c, first, where);
     snprintf(text, sizeof text, "%.15g", v);
-    if (strtod(text, NULL) != v) str_from_f64(text, v); /* of a file without texts: the number itself */
+    if (!str_to_f64(text, strlen(text), '.', &back) || back != v) str_from_f64(text, v); /* of a file without texts: the number */
     snprintf(fix, sizeof fix, "--na %s   (it means missing)   or repair the line", text);
     if (fabs(median) > HUGE_CELL) snprintf(fix, sizeof fix, "the column in another unit: values to %.0e can be used", HUGE_CELL);
     if (count > 1) snprintf(many, sizeof many, "; %lld such cells", (long long)count);

@@ -47,7 +47,8 @@ err series_since(const struct series *s, const char *since, i64 *row);
  * own, completed by what the series have in common. E601. */
 err series_scale(struct series *s, i64 train_rows);
 
-/* What the series of a panel have in common: the means over them of their means, of their deviations, and of deviation / |mean|. */
+/* What the series of a panel have in common: the means of their means, of their deviations, and of
+ * deviation / |mean|. */
 struct scale_common {
     f64 mean, dev, ratio;
 };

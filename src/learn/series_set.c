@@ -117,7 +117,7 @@ static void summarise(struct series_set *set) {
     const char *slash = strrchr(d->path, '/');
     i64 absent = 0, empty = empty_inputs(s), masked, filled;
     unseen_cells(s, &masked, &filled);
-    for (i64 i = 0; s->line && i < s->nrow; i++) absent += s->line[i] < 0;
+    for (i64 i = 0; s->line && !s->panel && i < s->nrow; i++) absent += s->line[i] < 0;
     i32 n = snprintf(d->summary, sizeof d->summary, "read %s: ", slash ? slash + 1 : d->path);
     n += s->panel ? panel_text(s, d->summary + n, sizeof d->summary - (size_t)n)
                   : snprintf(d->summary + n, sizeof d->summary - (size_t)n, "%d target%s of %d column%s, %lld rows", s->ntarget,

@@ -90,6 +90,33 @@ class Panel(Case):
         cheap = self.forecasts("t.model", [r for s in range(SERIES) for r in rows(s, price=lambda d: 0.5 if s == 3 else 1.0)])
         self.assertEqual({name for name in whole if whole[name] != cheap[name]}, {"s3"})
 
+    def test_a_loss_at_every_row_has_the_origin_of_each_series(self):
+        self.stretto("train", "all.csv", *TRAIN, "--loss-steps", "all", "--context", 14, "-o", "s.model")
+        whole = self.forecasts("s.model", self.all)
+        self.assertEqual((whole["s2"][0][0], whole["s0"][0][0]), (days(DAYS - 5), days(DAYS)))
+        self.assertEqual(self.forecasts("s.model", rows(2))["s2"], whole["s2"])
+
+    def test_words_of_the_test_part_change_nothing(self):
+        """The file is in order of series: words of the test rows of one come before those of the training rows of the next."""
+        table = [r[:5] + ("ab"[int(r[1][-1]) % 2],) for r in self.all]
+        later = [r[:5] + ("later",) if r[0] == "s0" and r[1] >= days(DAYS - HORIZON) else r for r in table]
+        self.write("a.csv", text(table))
+        self.write("b.csv", text(later))
+        options = [*TRAIN[:TRAIN.index("--static")], *TRAIN[TRAIN.index("--static") + 2:], "--cat", "kind"]
+        self.stretto("train", "a.csv", *options, "-o", "a.model")
+        self.stretto("train", "b.csv", *options, "-o", "b.model")
+        self.assertEqual(self.tensors("a.model"), self.tensors("b.model"))
+
+    def test_static_columns_are_constant(self):
+        self.write("moving.csv", text([r[:4] + (r[1][-1],) + r[5:] for r in self.all]))
+        said = self.stretto("train", "moving.csv", *TRAIN, "-o", "m.model", status=3)
+        self.assertIn("error[E214] moving.csv:3:5: column \"size\" given by --static changes in series \"s0\": 2 here, 1 in line 2", said.err)
+
+    def test_a_pause_of_all_series_is_no_gap(self):
+        apart = rows(0, last=60) + [("s1", days(i), str(i % 7 + 10), "1", "20", "b") for i in range(90, DAYS)]
+        self.write("pause.csv", text([r for r in apart if r[2]]))
+        self.stretto("check", "pause.csv", "--id", "shop", "--target", "y")
+
     def test_a_series_that_is_new_to_the_model(self):
         self.stretto("train", "all.csv", *TRAIN, "-o", "a.model")
         self.write("more.csv", text(self.all + rows(20)))
@@ -114,6 +141,16 @@ class Panel(Case):
         self.stretto("train", "all.csv", *TRAIN, "--time-limit", "0.001", "-o", "b.model", status=None)
         self.stretto("resume", "b.model.run", "--time-limit", 0, "--quiet")
         self.assertEqual(self.tensors("a.model"), self.tensors("b.model"))
+
+
+    def test_resume_has_the_base_of_one_run(self):
+        """Dates and trees are tried, and a base with trees is fitted again, where nobody said otherwise."""
+        for base in ("ridge", "trees"):
+            options = [*TRAIN, "--base", base]
+            self.stretto("train", "all.csv", *options, "-o", "a.model")
+            self.stretto("train", "all.csv", *options, "--time-limit", "0.001", "-o", "b.model", status=None)
+            self.stretto("resume", "b.model.run", "--time-limit", 0, "--quiet")
+            self.assertEqual(self.tensors("a.model"), self.tensors("b.model"), base)
 
 
 if __name__ == "__main__":

@@ -172,8 +172,8 @@ static void tell_short(const struct forecaster *f, const struct series *s, const
     for (i32 c = s->ntarget - 1; s->panel && c >= 0; c--)
         if (s->to[c] - s->from[c] < f->spec.context) n++, first = c;
     if (n > 0)
-        event_note(to, EVENT_WARNING, "%d of %d series have fewer rows than the %d that the model looks back on (\"%s\" has %lld): their "
-                   "forecasts are less certain than their bands say", n, s->ntarget, f->spec.context, s->name[first],
+        event_note(to, EVENT_WARNING,
+                   "%d of %d series have fewer rows than the %d that the model looks back on (\"%s\" has %lld): their forecasts are less certain than their bands say", n, s->ntarget, f->spec.context, s->name[first],
                    (long long)(s->to[first] - s->from[first]));
 }
 

@@ -163,7 +163,8 @@ static err unseen_windows(const struct forecaster *f, const struct series *s, i6
     const struct forecast_spec *spec = &f->spec;
     *set = (struct window_set){.first = spec->context, .end = series_end(s) - spec->horizon + 1, .stride = stride};
     if (window_origins(set) <= 0)
-        return FAIL_AT(E301, NULL, "the older rows, which the first forecast looks back on, before the new ones", "context %d + horizon %d = %d rows are needed, the data have %lld",
+        return FAIL_AT(E301, NULL, "the older rows, which the first forecast looks back on, before the new ones",
+                       "context %d + horizon %d = %d rows are needed, the data have %lld",
                        spec->context, spec->horizon, spec->context + spec->horizon, (long long)series_end(s));
     if (since && *since) return windows_since(since, f, s, to, set, what);
     const i64 first = forecast_first_unseen(f, s);

@@ -69,31 +69,53 @@ struct unseen {
 static void tell_unseen(const struct series *s, i32 cat, const struct unseen *u, const struct events *to) {
     char line[48] = "";
     if (u->rows == 0) return;
-    if (s->line && s->line[u->first] > 0) snprintf(line, sizeof line, ", first in line %lld", (long long)s->line[u->first]);
+    if (!s->panel && s->line && s->line[u->first] > 0)
+        snprintf(line, sizeof line, ", first in line %lld", (long long)s->line[u->first]);
     event_note(to, EVENT_WARNING,
                "column \"%s\": %lld row%s hold%s a word that training has not seen (\"%.60s\"%s): taken for missing",
                s->cat_name[cat], (long long)u->rows, u->rows == 1 ? "" : "s", u->rows == 1 ? "s" : "", u->word, line);
 }
 
-err schema_limit_words(struct series *s, i64 train, const struct events *to) {
-    for (i32 c = 0; c < s->ncat; c++) {
-        struct unseen u = {0};
-        const i64 cells = s->nrow * (s->panel ? s->ntarget : 1);
-        i32 known = 0, *code = s->code[c]; /* words are numbered in order of appearance */
-        bool *seen;
-        NEW(seen, s->nword[c] + 1);
-        for (i64 i = 0; i < cells; i++)
-            if (i % s->nrow < train && code[i] >= 0) seen[code[i]] = true;
-        for (i32 w = 0; w < s->nword[c]; w++) known = seen[w] ? w + 1 : known;
-        for (i64 i = 0; i < cells; i++) {
-            if (code[i] < 0 || seen[code[i]]) continue;
-            if (u.rows++ == 0) u.first = i % s->nrow, u.word = s->word[c][code[i]];
-            code[i] = -1;
+/* Numbers the words of training rows anew, in order of time: the order of a panel's table may depend on later rows. place[w] =
+ * the new number of word w, -1 = it comes later only. */
+static i32 words_by_time(const struct series *s, i32 cat, i64 train, i32 *place) {
+    i32 n = 0;
+    for (i32 w = 0; w < s->nword[cat]; w++) place[w] = -1;
+    for (i64 i = 0; i < lmin(train, s->nrow); i++)
+        for (i32 t = 0; t < (s->panel ? s->ntarget : 1); t++) {
+            const i32 code = series_code(s, cat, t, i);
+            if (code >= 0 && place[code] < 0) place[code] = n++;
         }
-        mem_free(seen);
-        s->nword[c] = imin(s->nword[c], known);
-        tell_unseen(s, c, &u, to);
+    return n;
+}
+
+static err limit_words(struct series *s, i32 cat, i64 train, const struct events *to) {
+    const i64 cells = s->nrow * (s->panel ? s->ntarget : 1);
+    struct unseen u = {0};
+    i32 *place, *code = s->code[cat];
+    const char **word;
+    NEW(place, s->nword[cat] + 1);
+    const i32 n = words_by_time(s, cat, train, place);
+    if (!(word = arena_array(&s->names, n + 1, sizeof *word))) {
+        mem_free(place);
+        return -E601;
     }
+    for (i32 w = 0; w < s->nword[cat]; w++)
+        if (place[w] >= 0) word[place[w]] = s->word[cat][w];
+    for (i64 i = 0; i < cells; i++) {
+        if (code[i] < 0) continue;
+        if (place[code[i]] < 0 && u.rows++ == 0) u.first = i % s->nrow, u.word = s->word[cat][code[i]];
+        code[i] = place[code[i]];
+    }
+    mem_free(place);
+    s->word[cat] = word;
+    s->nword[cat] = n;
+    tell_unseen(s, cat, &u, to);
+    return 0;
+}
+
+err schema_limit_words(struct series *s, i64 train, const struct events *to) {
+    for (i32 c = 0; c < s->ncat; c++) TRY(limit_words(s, c, train, to));
     return 0;
 }
 
