@@ -173,7 +173,8 @@ static void tell_short(const struct forecaster *f, const struct series *s, const
         if (s->to[c] - s->from[c] < f->spec.context) n++, first = c;
     if (n > 0)
         event_note(to, EVENT_WARNING,
-                   "%d of %d series have fewer rows than the %d that the model looks back on (\"%s\" has %lld): their forecasts are less certain than their bands say", n, s->ntarget, f->spec.context, s->name[first],
+                   "%d of %d series have fewer rows than the %d that the model looks back on (\"%s\" has %lld): "
+                   "their forecasts are less certain than their bands say", n, s->ntarget, f->spec.context, s->name[first],
                    (long long)(s->to[first] - s->from[first]));
 }
 
