@@ -13,7 +13,7 @@ from e2e import Case
 LIMIT = 40 << 20
 COLUMNS, ROWS, BLOCK = 20, 2600000, 2000  # 416 MB of numbers, half as much text
 FAST = ["--target", "x0", "--past", "x1,x2,x3", "--horizon", "6", "--preset", "none", "--context", "24", "--hidden", "8", "--batch", "32",
-        "--steps", "40", "--members", "1", "--threads", "2", "--progress", "none"]
+        "--steps", "40", "--members", "1", "--threads", "2", "--base", "ridge", "--progress", "none"]
 
 
 def measured(command, folder, environment):

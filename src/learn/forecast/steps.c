@@ -64,7 +64,7 @@ err batch_bases(struct batcher *b, i64 n) {
     i64 h = b->shape->horizon, floats = b->s->ntarget * n * h;
     f32 *ready;
     if (!b->base || floats > READY_MOST) return 0;
-    ARENA_NEW(&b->arena, ready, floats);
+    ARENA_SPILL(&b->arena, ready, floats);
     b->ready = NULL; /* of another base: all are made anew */
     for (i32 c = 0; c < b->s->ntarget; c++)
         for (i64 o = 0; o < n; o += ORIGINS) TRY(bases(b, c, o, (i32)lmin(ORIGINS, n - o), ready + (c * n + o) * h, h));
