@@ -301,13 +301,17 @@ static void findings_text(const struct checking *c, struct str *out) {
     for (i32 i = 0; i < f->n; i++) {
         const char *name[FINDINGS_MAX];
         char list[ALIKE_NAMES];
-        i32 before = 0, behind = 0;
+        i32 before = 0, behind = 0, series = 0; /* series: of the same column, in a panel */
         for (i32 k = 0; k < i; k++) before += alike(&f->item[k], &f->item[i]);
-        for (i32 k = i + 1; k < f->n && before == 0; k++)
-            if (alike(&f->item[k], &f->item[i])) name[behind++] = c->t ? c->t->col[f->item[k].column].name : "?";
+        for (i32 k = i + 1; k < f->n && before == 0; k++) {
+            if (!alike(&f->item[k], &f->item[i])) continue;
+            if (f->item[k].column == f->item[i].column) series++;
+            else name[behind++] = c->t ? c->t->col[f->item[k].column].name : "?";
+        }
         if (before > 0) continue;
         finding_text(&f->item[i], out);
         name_list(name, behind, list, sizeof list);
+        if (series > 0) str_addf(out, "  the same in %d more series\n", series);
         if (behind > 0) str_addf(out, "  the same in %d more column%s: %s\n", behind, behind == 1 ? "" : "s", list);
     }
     if (f->more) str_addf(out, "and %lld more\n", (long long)f->more);
