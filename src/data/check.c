@@ -1,6 +1,6 @@
 /* check.c - the findings of `stretto check`: errors of building the series, then doubtful columns.
  *
- * W034  a numeric column, or the sum or difference of two, equals the target in (nearly) every row
+ * W034  a numeric column, or the sum or difference of two, equals the target in (nearly) every row; a line through it does
  * W035  numbers that may be fractions or thousands
  * W031  zeros although all other values stay away from zero; one constant value for a whole day */
 #include "data/check.h"
@@ -15,7 +15,7 @@
 #include "data/mend.h"
 #include "data/names.h"
 
-enum { LEAK_COLUMNS = 200, SUSPECTS = 6 };
+enum { LEAK_COLUMNS = 200, SUSPECTS = 6, LINE_ROWS = 32 };
 
 static void warn(struct findings *f, i32 code, const char *where, const char *fix, const char *text) {
     struct err_record r = {.code = code};
@@ -85,6 +85,41 @@ static void report_leak(const struct build *b, struct findings *f, i32 target, c
     warn(f, 34, "", fix, text);
 }
 
+/* The line through the rows of x and the target t: t = a x + b. Returns the rows, or 0 where it leaves more than a millionth of the
+ * variance (rounding leaves less). */
+static i64 line_rows(const f64 *x, const f64 *t, i64 n, f64 *a, f64 *b) {
+    f64 mx = 0, mt = 0, xx = 0, tt = 0, xt = 0;
+    i64 rows = 0;
+    for (i64 i = 0; i < n; i++) {
+        if (isnan(x[i]) || isnan(t[i])) continue;
+        const f64 share = 1.0 / (f64)++rows, dx = x[i] - mx, dt = t[i] - mt; /* moments by Welford's update */
+        mx += dx * share;
+        mt += dt * share;
+        xx += dx * (x[i] - mx);
+        tt += dt * (t[i] - mt);
+        xt += dx * (t[i] - mt);
+    }
+    if (rows < LINE_ROWS || !(xx > 0) || !(tt > 0) || xt * xt < (1 - 1e-6) * xx * tt) return 0;
+    *a = xt / xx;
+    *b = mt - *a * mx;
+    return rows;
+}
+
+/* A column that is the target in another unit, or with a tax on it. */
+static void report_line(const struct build *b, struct findings *f, i32 target, const struct column *x) {
+    char text[600], fix[600], names[MEND_PATH];
+    struct str list = {0};
+    f64 slope, shift;
+    const i64 rows = line_rows(x->number, b->t->col[target].number, b->t->nrow, &slope, &shift);
+    if (rows == 0) return;
+    snprintf(text, sizeof text, "%.120s = %.6g x %.120s %c %.6g in %lld rows, but for rounding: as input of the same row it leaks the target",
+             b->t->col[target].name, slope, x->name, shift < 0 ? '-' : '+', fabs(shift), (long long)rows);
+    str_list_add(&list, x->name);
+    snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", mend_words(str_text(&list), names), names);
+    str_free(&list);
+    warn(f, 34, "", fix, text);
+}
+
 static err find_leaks(const struct build *b, struct findings *f, const struct freq *freq) {
     i32 list[LEAK_COLUMNS], n;
     TRY(leak_columns(b, list, &n));
@@ -94,6 +129,7 @@ static err find_leaks(const struct build *b, struct findings *f, const struct fr
             struct leak one = {.x = &b->t->col[list[i]]};
             one.equal = equal_rows(b, target, one.x->number, NULL, 0, &one.rows);
             if (one.equal) report_leak(b, f, target, &one, freq);
+            else report_line(b, f, target, one.x);
             for (i32 j = 0; j < n; j++) {
                 struct leak two = {.x = one.x, .y = &b->t->col[list[j]], .sign = '+'};
                 if (i == j) continue;
