@@ -85,8 +85,8 @@ static void report_leak(const struct build *b, struct findings *f, i32 target, c
     warn(f, 34, "", fix, text);
 }
 
-/* The line through the rows of x and the target t: t = a x + b. Returns the rows, or 0 where it leaves more than a millionth of the
- * variance (rounding leaves less). */
+/* The line through the rows of x and the target t: t = a x + b. Returns the rows, or 0 where it leaves more than a millionth of
+ * the variance (rounding leaves less). */
 static i64 line_rows(const f64 *x, const f64 *t, i64 n, f64 *a, f64 *b) {
     f64 mx = 0, mt = 0, xx = 0, tt = 0, xt = 0;
     i64 rows = 0;
@@ -112,8 +112,8 @@ static void report_line(const struct build *b, struct findings *f, i32 target, c
     f64 slope, shift;
     const i64 rows = line_rows(x->number, b->t->col[target].number, b->t->nrow, &slope, &shift);
     if (rows == 0) return;
-    snprintf(text, sizeof text, "%.120s = %.6g x %.120s %c %.6g in %lld rows, but for rounding: as input of the same row it leaks the target",
-             b->t->col[target].name, slope, x->name, shift < 0 ? '-' : '+', fabs(shift), (long long)rows);
+    snprintf(text, sizeof text,
+             "%.120s = %.6g x %.120s %c %.6g in %lld rows, but for rounding: as input of the same row it leaks the target", b->t->col[target].name, slope, x->name, shift < 0 ? '-' : '+', fabs(shift), (long long)rows);
     str_list_add(&list, x->name);
     snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", mend_words(str_text(&list), names), names);
     str_free(&list);
