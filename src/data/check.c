@@ -113,7 +113,8 @@ static void report_line(const struct build *b, struct findings *f, i32 target, c
     const i64 rows = line_rows(x->number, b->t->col[target].number, b->t->nrow, &slope, &shift);
     if (rows == 0) return;
     snprintf(text, sizeof text,
-             "%.120s = %.6g x %.120s %c %.6g in %lld rows, but for rounding: as input of the same row it leaks the target", b->t->col[target].name, slope, x->name, shift < 0 ? '-' : '+', fabs(shift), (long long)rows);
+             "%.120s = %.6g x %.120s %c %.6g in %lld rows, but for rounding: as input of the same row it leaks the target",
+             b->t->col[target].name, slope, x->name, shift < 0 ? '-' : '+', fabs(shift), (long long)rows);
     str_list_add(&list, x->name);
     snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", mend_words(str_text(&list), names), names);
     str_free(&list);
