@@ -161,7 +161,7 @@ class Submit(Case):
         self.assertLess(time.monotonic() - begin, 20 * e2e.SLOW)
         err = self.ends(child)
         self.assertRegex(err, r"error\[E802\] E801, rank 0 has waited 4 s (for|to send to) rank 1 \(host \S+, pid %d\): message \d+, "
-                              r"\S+ of \d+ bytes; last seen in phase \w+ at step \d+ of 12000, \d s ago; stacks and last messages in \S+; a checkpoint is in m.model.run" % pid)
+                              r"\S+ of \d+ bytes; last seen in phase \w+ at step \d+ of 24000, \d s ago; stacks and last messages in \S+; a checkpoint is in m.model.run" % pid)
         self.assertEqual([e["exit"] for e in self.log() if e["event"] == "ended"], [75, 0])
         self.is_whole(2)
 
