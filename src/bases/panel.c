@@ -54,9 +54,11 @@ err base_panel(const struct series *s, const struct base_spec *p, struct mix *ta
     if (e >= 0) e = base_mix(s, p, table, &mix);
     if (e >= 0) e = compare(s, p, mix, &ridge);
     base_free(mix);
+    if (e < 0) {
+        base_free(ridge);
+        return e;
+    }
     *mixed = !ridge;
     *out = ridge;
-    if (e < 0) base_free(ridge);
-    else if (!ridge) e = base_mix(s, &all, table, out); /* weighed on all rows before the test part, as every mix */
-    return e;
+    return ridge ? 0 : base_mix(s, &all, table, out); /* weighed on all rows before the test part, as every mix */
 }
