@@ -56,18 +56,19 @@ void sort_values(f64 *v, i64 n); /* ascending; no NaN */
 static inline i32 build_width(const struct build *b) { return b->panel ? b->panel->n : 1; } /* series */
 static inline i32 build_ncol(const struct build *b) { return (b->ntarget + b->npast + b->nknown) * build_width(b); }
 static inline i32 build_column(const struct build *b, i32 c) { return b->col[c / build_width(b)]; } /* of the table */
+/* Of a panel: the group of rows behind row i of column c, -1 = there is none. */
+static inline i32 build_group(const struct build *b, i32 c, i64 i) { return b->panel->at[(i64)(c % b->panel->n) * b->n + i]; }
 /* The table row behind row i of column c: the first one of duplicates; -1 = there is none. */
 static inline i64 build_row(const struct build *b, i32 c, i64 i) {
-    const struct panel *p = b->panel;
-    if (!p) return b->row[i];
-    const i32 g = p->at[(i64)(c % p->n) * b->n + i];
-    return g < 0 ? -1 : p->order[p->group[g]];
+    if (!b->panel) return b->row[i];
+    const i32 g = build_group(b, c, i);
+    return g < 0 ? -1 : b->panel->order[b->panel->group[g]];
 }
 
 err build_roles(struct build *b); /* build_roles.c */
 err build_panel(struct build *b); /* build_panel.c: groups the rows by series, and makes their common axis: time, row */
-err build_panel_place(
-    struct build *b); /* places the groups on the axis; refuses absent rows inside of a series, and mixed steps */
+/* Places the groups on the axis; refuses absent rows inside of a series, mixed steps, and static columns that change. */
+err build_panel_place(struct build *b);
 /* True if --static names the column of the table. */
 bool build_is_static(const struct build *b, i32 col);
 void panel_free(struct panel *p);

@@ -33,8 +33,8 @@ void panel_free(struct panel *p) {
 
 /* ------------------------------------------------------------------ names --------------------------------------------------- */
 
-/* The text of a cell of an id column; false where it is empty. */
-static bool id_text(const struct column *c, i64 row, char *out, size_t size) { /* cut, if it is longer */
+/* The text of a cell of an id column, cut to `size`; false where it is empty. */
+static bool id_text(const struct column *c, i64 row, char *out, size_t size) {
     if (c->type == COL_CATEGORY && c->code[row] >= 0)
         snprintf(out, size, "%s", c->word[c->code[row]]);
     else if (c->type == COL_NUMBER && !isnan(c->number[row]))
@@ -44,7 +44,8 @@ static bool id_text(const struct column *c, i64 row, char *out, size_t size) { /
     return true;
 }
 
-/* Adds a text to a name of `fill` bytes, slashes in it twice if several parts are told apart by one; returns its bytes. */
+/* Appends a part to a series name of `fill` bytes and returns the new length.  `twice` doubles the slashes of the part, because
+ * a single slash separates parts: "a/b" with "c" and "a" with "b/c" are different series. */
 static size_t add_part(char name[ID_BYTES], size_t fill, const char *part, bool twice) {
     for (; *part && fill < ID_BYTES - 1; part++) {
         name[fill++] = *part;
@@ -358,8 +359,12 @@ static err check_static(const struct build *b, i32 col) {
 }
 
 static err check_statics(struct build *b) {
-    for (i32 col = 0; col < b->t->ncol && *text_or(b->o->fixed, ""); col++)
-        if (build_is_static(b, col)) TRY(build_problem(b, col, check_static(b, col)));
+    const char *list = b->o->fixed;
+    char name[256];
+    while (name_next(&list, name)) {
+        const i32 col = table_find(b->t, name);
+        TRY(build_problem(b, col, check_static(b, col)));
+    }
     return 0;
 }
 

@@ -17,7 +17,7 @@ static i64 first_row(const struct build *b, i32 c, i64 i, i64 *n) {
     const struct panel *p = b->panel;
     *n = b->same ? b->same[i] : 1;
     if (!p) return b->row[i];
-    const i32 g = p->at[(i64)(c % p->n) * b->n + i];
+    const i32 g = build_group(b, c, i);
     if (g < 0) return -1;
     *n = p->group[g + 1] - p->group[g];
     return p->group[g];
@@ -273,7 +273,7 @@ static bool fill_column(const struct build *b, struct series *s, i32 c) {
     for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(cell(b, c, i) - zero);
     bool known = c >= series_first_ahead(s), made = false;
     if (b->gaps == GAPS_INTERPOLATE) made = interpolate(v, known ? NULL : s->filled + (i64)c * s->nrow, s->nrow);
-    if (known && b->panel && build_is_static(b, build_column(b, c))) spread_static(v, s->nrow);
+    if (s->nstatic > 0 && c >= series_ahead_of(s, s->nknown - s->nstatic, 0)) spread_static(v, s->nrow);
     i64 from = 0, to = 0;
     if (b->gaps == GAPS_ZERO && c < s->ntarget) zero_rows(b, c, &from, &to);
     for (i64 i = from; i < to; i++)
@@ -297,8 +297,8 @@ static err fill_categories(const struct build *b, struct series *s) {
                 const i64 row = build_row(b, t, i);
                 s->code[k][t * s->nrow + i] = row < 0 ? -1 : c->code[row];
             }
-        for (i32 t = 0; t < width && b->panel && build_is_static(b, b->cat[k]); t++)
-            spread_static_code(s->code[k] + t * s->nrow, s->nrow);
+        const bool constant = b->panel && build_is_static(b, b->cat[k]);
+        for (i32 t = 0; t < width && constant; t++) spread_static_code(s->code[k] + t * s->nrow, s->nrow);
         s->nword[k] = c->nword;
         ARENA_NEW(&s->names, s->word[k], c->nword + 1);
         for (i32 w = 0; w < c->nword; w++) TRY(arena_keep(&s->names, &s->word[k][w], c->word[w]));

@@ -71,8 +71,6 @@ static inline i32 series_first_ahead(const struct series *s) { return series_ahe
 static inline i32 series_code(const struct series *s, i32 cat, i32 target, i64 row) {
     return s->code[cat][(s->panel ? target * s->nrow : 0) + row];
 }
-/* Covariate k (past ones first) of column c, which is none of the targets. */
-static inline i32 series_covariate(const struct series *s, i32 c) { return (c - s->ntarget) / (s->panel ? s->ntarget : 1); }
 
 /* Value at row i of column c in original units. */
 static inline f64 series_raw(const struct series *s, i32 c, i64 i) { return (f64)series_col(s, c)[i] * s->dev[c] + s->mean[c]; }

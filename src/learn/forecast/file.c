@@ -80,8 +80,7 @@ static struct js *features_json(const struct forecaster *f, bool ahead) {
     return list;
 }
 
-/* The columns of the file that a panel was read from: the target, the covariates, of which the last are constant in each series.
- */
+/* The columns of the file that a panel was read from: the target and the covariates, of which the last are static. */
 static struct js *panel_json(const struct schema *c) {
     struct js *o = js_object(), *list = js_array();
     for (i32 k = 0; k < 1 + c->npast + c->nknown; k++) js_push(list, js_new_text(c->column[k]));
