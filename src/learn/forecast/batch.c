@@ -235,32 +235,32 @@ static i32 series_of_window(const struct batcher *b, i64 window) {
     return lo;
 }
 
-/* Origin and column of row c of an item in training order. */
-static void drawn(const struct batcher *b, i64 item, i32 c, i64 *origin, i32 *col) {
-    i64 n = window_origins(&b->set);
+/* Origin of an item in training order, for all columns. */
+static i64 drawn(const struct batcher *b, i64 item) {
+    const i64 n = window_origins(&b->set);
     bool begins;
-    *col = c;
-    if (b->first) {
-        n = series_windows(b);
-        item = item * b->width + c;
-        const i64 window = rng_shuffle(b->seed, (u32)(item / n), n, item % n);
-        *col = series_of_window(b, window);
-        *origin = b->first[*col] + window - b->before[*col];
-    } else if (b->spans > 0) {
-        *origin = window_origin(&b->set, batch_in_span(b, n, item / b->nwin, (i32)(item % b->nwin), &begins));
-    } else {
-        *origin = window_origin(&b->set, rng_shuffle(b->seed, (u32)(item / n), n, item % n));
-    }
+    if (b->spans > 0) return window_origin(&b->set, batch_in_span(b, n, item / b->nwin, (i32)(item % b->nwin), &begins));
+    return window_origin(&b->set, rng_shuffle(b->seed, (u32)(item / n), n, item % n));
+}
+
+/* Origin and column of an item of a panel whose series are drawn: one window of one series. */
+static i64 drawn_series(const struct batcher *b, i64 item, i32 *col) {
+    const i64 n = series_windows(b), window = rng_shuffle(b->seed, (u32)(item / n), n, item % n);
+    *col = series_of_window(b, window);
+    return b->first[*col] + window - b->before[*col];
 }
 
 void batch_fill_train(void *batcher, i64 k, i32 slot) {
     struct batcher *b = batcher;
     struct batch_slot *s = &b->slot[slot];
-    for (i32 w = 0; w < b->nwin; w++)
+    for (i32 w = 0; w < b->nwin; w++) {
+        const i64 item = k * b->nwin + w, shared = b->first ? 0 : drawn(b, item);
         for (i32 c = 0; c < b->width; c++) {
             const i32 r = w * b->width + c;
-            drawn(b, k * b->nwin + w, c, &s->origin[r], &s->col[r]);
+            s->col[r] = c;
+            s->origin[r] = b->first ? drawn_series(b, item * b->width + c, &s->col[r]) : shared;
         }
+    }
     batch_fill(b, slot, b->nwin * b->width);
 }
 
@@ -275,13 +275,14 @@ static i64 window_cells(const struct batcher *b, i64 origin, i32 col) {
 
 i64 batch_cells(const struct batcher *b, i64 k) {
     i64 present = 0;
-    for (i32 w = 0; w < b->nwin; w++)
+    for (i32 w = 0; w < b->nwin; w++) {
+        const i64 item = k * b->nwin + w, shared = b->first ? 0 : drawn(b, item);
         for (i32 c = 0; c < b->width; c++) {
-            i64 origin;
-            i32 col;
-            drawn(b, k * b->nwin + w, c, &origin, &col);
+            i32 col = c;
+            const i64 origin = b->first ? drawn_series(b, item * b->width + c, &col) : shared;
             present += window_cells(b, origin, col);
         }
+    }
     return present;
 }
 
