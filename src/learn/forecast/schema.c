@@ -156,11 +156,33 @@ static err same_columns(const struct schema *c, const struct series *s) {
     return same_step(c, s);
 }
 
+/* The model's column of column k of a panel, whose scale it has: static columns share one; -1 = none. */
+static i32 scale_of(const struct schema *c, const struct series *s, i32 k) {
+    const i32 block = k / s->ntarget, own = s->of_model[k % s->ntarget];
+    if (block >= 1 + s->npast + s->nknown - s->nstatic) return block * c->ntarget;
+    return own < 0 ? -1 : block * c->ntarget + own;
+}
+
+/* True if this schema has scaled a panel: the series that it knows have their numbers and scales. */
+static bool has_scaled(const struct schema *c, const struct series *s) {
+    for (i32 k = 0; k < s->ntarget; k++) {
+        const i32 own = s->of_model[k];
+        if (own >= c->ntarget || (own >= 0 && strcmp(c->name[own], s->name[k]) != 0)) return false;
+    }
+    for (i32 k = 0; k < s->ncol; k++) {
+        const i32 at = scale_of(c, s, k);
+        if (at >= 0 && (c->mean[at] != s->mean[k] || c->dev[at] != s->dev[k])) return false;
+    }
+    return true;
+}
+
 err schema_fits(const struct schema *c, const struct series *s) {
     TRY(same_columns(c, s));
     const size_t bytes = sizeof(f64) * (size_t)c->ncol;
-    if (c->panel && s->of_model) return 0; /* an earlier prediction has applied a schema */
-    if (c->ncol == s->ncol && memcmp(c->mean, s->mean, bytes) == 0 && memcmp(c->dev, s->dev, bytes) == 0) return 0;
+    const bool same = s->of_model
+                          ? has_scaled(c, s)
+                          : c->ncol == s->ncol && memcmp(c->mean, s->mean, bytes) == 0 && memcmp(c->dev, s->dev, bytes) == 0;
+    if (same) return 0;
     return FAIL_AT(E903, NULL, "the data opened, or wrapped, once more", "the data were scaled for another model");
 }
 
@@ -219,15 +241,15 @@ static err find_series(const struct schema *c, struct series *s, i32 *strange) {
 
 /* A series that training has not seen is scaled by its own rows; covariates that are constant in each series have one scale. */
 static err panel_apply(const struct schema *c, struct series *s, const struct events *to) {
-    const i32 blocks = s->ncol / s->ntarget, statics = blocks - s->nstatic;
+    const i32 blocks = s->ncol / s->ntarget;
     i32 strange, first = 0;
     TRY(find_series(c, s, &strange));
     for (i32 b = 0; b < blocks; b++) {
         const struct scale_common all = series_common(c->mean + b * c->ntarget, c->dev + b * c->ntarget, c->ntarget);
         for (i32 k = 0; k < s->ntarget; k++) {
-            const i32 own = b >= statics ? 0 : s->of_model[k], col = b * s->ntarget + k;
-            if (own >= 0)
-                column_apply(s, col, c->mean[b * c->ntarget + own], c->dev[b * c->ntarget + own]);
+            const i32 col = b * s->ntarget + k, at = scale_of(c, s, col);
+            if (at >= 0)
+                column_apply(s, col, c->mean[at], c->dev[at]);
             else
                 series_scale_like(s, col, s->nrow, &all);
         }
