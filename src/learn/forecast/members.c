@@ -117,38 +117,37 @@ static struct train_job job_of(struct fit *t, i32 m) {
     const struct forecast_spec *s = &t->f->spec;
     f64 per_epoch = (f64)forecast_epoch(s, t->series, t->step.batch.set.end + s->horizon - 1) /
                     ((f64)t->step.batch.nwin * s->accumulate * store_parts(t));
-    struct train_job j = {
-        .exec = t->step.engine.exec,
-        .store = &t->step.engine.store,
-        .options = s->for_loop,
-        .steps_per_epoch = per_epoch,
-        .rows_per_step = (f64)t->step.batch.nwin * forecast_width(s, t->series) * s->accumulate * store_parts(t),
-        .prefetch = !policy_serial(t->job->use.policy) && (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
-        .late = policy_delay(t->job->use.policy) > 0,
-        .member = m,
-        .members = members_of(t),
-        .refit = t->at.refitting,
-        .leg = t->store     ? store_leg
-               : t->hogwild ? hogwild_leg
-                            : NULL,
-        .self = t,
-        .fill = fill,
-        .inputs = inputs,
-        .validate = validate,
-        .nonfinite = slices_nonfinite,
-        .warm = t->slicing->memory != NULL,
-        .stepped = stepped,
-        .annotate = annotate,
-        .outgrown = outgrown,
-        .relay = relay,
-        .uneven = balance_uneven,
-        .recut = balance_recut,
-        .checkpoint = t->save.saving ? saving_begin : NULL,
-        .saving = saving_now,
-        .saved = saving_next,
-        .events = t->job->use.events,
-        .stop = t->job->use.stop,
-        .comm = t->job->use.comm};
+    struct train_job j = {.exec = t->step.engine.exec,
+                          .store = &t->step.engine.store,
+                          .options = s->for_loop,
+                          .steps_per_epoch = per_epoch,
+                          .rows_per_step =
+                              (f64)t->step.batch.nwin * forecast_width(s, t->series) * s->accumulate * store_parts(t),
+                          .prefetch = !policy_serial(t->job->use.policy) &&
+                                      (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
+                          .late = policy_delay(t->job->use.policy) > 0,
+                          .member = m,
+                          .members = members_of(t),
+                          .refit = t->at.refitting,
+                          .leg = t->store ? store_leg : t->hogwild ? hogwild_leg : NULL,
+                          .self = t,
+                          .fill = fill,
+                          .inputs = inputs,
+                          .validate = validate,
+                          .nonfinite = slices_nonfinite,
+                          .warm = t->slicing->memory != NULL,
+                          .stepped = stepped,
+                          .annotate = annotate,
+                          .outgrown = outgrown,
+                          .relay = relay,
+                          .uneven = balance_uneven,
+                          .recut = balance_recut,
+                          .checkpoint = t->save.saving ? saving_begin : NULL,
+                          .saving = saving_now,
+                          .saved = saving_next,
+                          .events = t->job->use.events,
+                          .stop = t->job->use.stop,
+                          .comm = t->job->use.comm};
     j.steps = t->step.steps;
     j.seed += m;
     j.time_limit = t->at.deadline > 0 ? dmax(1e-3, t->at.deadline - clock_now()) : 0;
