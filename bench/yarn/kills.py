@@ -206,14 +206,14 @@ class Bench:
 
     def many(self, kind, n):
         """Until n kills have hit; a job that was over when the moment came is a row, but no kill."""
-        todo = list(range(2 * n))
+        numbers = list(range(2 * n))
 
         def work():
             while True:
                 with self.lock:
-                    if not todo or len([r for r in self.rows if r["kind"] == kind and r["killed"]]) >= n:
+                    if not numbers or len([r for r in self.rows if r["kind"] == kind and r["killed"]]) >= n:
                         return
-                    k = todo.pop(0)
+                    k = numbers.pop(0)
                 try:
                     self.one(kind, k)
                 except Exception as why:  # a row all the same

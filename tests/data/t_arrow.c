@@ -12,33 +12,11 @@
 #include "data/flat.h"
 #include "data/table.h"
 
-static struct table *read_seed(const char *name, const struct read_options *o) {
-    struct table *t;
-    i64 n;
-    char *bytes = table_seed("arrow", name, &n);
-    T_OK(table_read(table_put(name, bytes, n), o, &t));
-    mem_free(bytes);
-    return t;
-}
-
-/* Bools as 0 and 1. */
-static const char plain[] = "ds,y,n,big,f,b,d,w,day\n2011-01-01,1.5,7,1,0.5,1,-1.25,a,x\n"
-                            "2011-01-02,,-9,9223372036854775808,,0,,,x\n2011-01-03,-2,,3,2,,12345678901234567890.5,b,x\n";
+static struct table *read_seed(const char *name, const struct read_options *o) { return table_of_seed("arrow", name, o); }
 
 TEST(arrow_table_is_the_csv_table) {
-    static const char *const names[] = {"plain.arrows", "zstd.arrows", "file.arrow"};
-    struct read_options o = READ_OPTIONS_DEFAULT;
-    struct table *csv;
-    const i64 before = mem_stats().live;
-    o.ignore = "day";
-    T_OK(table_read(t_file("plain.csv", plain), &o, &csv));
-    for (size_t i = 0; i < COUNT(names); i++) {
-        struct table *t = read_seed(names[i], &o);
-        same_files(t, csv);
-        table_free(t);
-    }
-    table_free(csv);
-    assert_int_equal(mem_stats().live, before);
+    static const char *const names[] = {"plain.arrows", "zstd.arrows", "file.arrow", NULL};
+    seeds_are_the_csv_table("arrow", names);
 }
 
 TEST(arrow_dates_are_days) {
