@@ -19,6 +19,7 @@
 #define EVERY_S 1.0   /* minimum interval of records while only the step changes */
 #define PHASE_S 0.1   /* minimum interval of records */
 #define SILENT_S 10.0
+#define TMP ".tmp"
 enum { RECORD = 640 };
 
 /* ------------------------------------------------------------------ writing ------------------------------------------------- */
@@ -88,8 +89,17 @@ static void name_of(const char *run_dir, i32 rank, char out[STATUS_PATH]) {
     snprintf(out, STATUS_PATH, "%.4096s/status/rank-%d.json", run_dir, rank);
 }
 
+/* Removes the record of a rank that no longer exists, and what the rank was writing when it died; whether there was any. */
+static bool remove_record(const char *run_dir, i32 rank) {
+    char path[STATUS_PATH], tmp[STATUS_PATH + 8];
+    name_of(run_dir, rank, path);
+    snprintf(tmp, sizeof tmp, "%s" TMP, path);
+    const bool partial = unlink(tmp) == 0;
+    return unlink(path) == 0 || partial;
+}
+
 void status_open(struct status *s, const char *run_dir, i32 rank, i32 world) {
-    char folder[STATUS_PATH], stale[STATUS_PATH];
+    char folder[STATUS_PATH];
     struct utsname u;
     *s = (struct status){.now = {.rank = rank, .world = world, .phase = "data", .period = EVERY_S, .exit = -1}};
     s->now.pid = (i32)getpid();
@@ -98,11 +108,9 @@ void status_open(struct status *s, const char *run_dir, i32 rank, i32 world) {
     snprintf(folder, sizeof folder, "%.4096s/status", run_dir);
     if (mkdir(folder, 0755) != 0 && errno != EEXIST) return;
     name_of(run_dir, rank, s->path);
-    snprintf(s->tmp, sizeof s->tmp, "%s.tmp", s->path);
-    for (i32 k = world; rank == 0 && k < STATUS_MOST; k++) {
-        name_of(run_dir, k, stale);
-        if (unlink(stale) != 0) break;
-    }
+    snprintf(s->tmp, sizeof s->tmp, "%s" TMP, s->path);
+    for (i32 k = world; rank == 0 && k < STATUS_MOST; k++)
+        if (!remove_record(run_dir, k)) break;
     s->open = true;
     put(s);
 }

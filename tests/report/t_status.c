@@ -74,9 +74,12 @@ TEST(rank_0_removes_ranks_of_a_larger_world) {
     for (i32 k = 0; k < 4; k++) status_open(&s[k], run, k, 4);
     status_read_all(run, r, &n);
     assert_int_equal(n, 4);
+    assert_int_equal(rename(s[2].path, s[2].tmp), 0); /* killed between writing and renaming its first record */
     status_open(&s[0], run, 0, 2);
     status_read_all(run, r, &n);
     assert_int_equal(n, 2);
+    assert_int_equal(access(s[2].tmp, F_OK), -1);
+    assert_int_equal(access(s[3].path, F_OK), -1);
     assert_int_equal(r[1].rank, 1);
 }
 
