@@ -225,7 +225,7 @@ class Shim(Ranks):
         other = self.path("other")
         os.mkdir(other)
         self.refused(parts, "give work_dir a folder on a file system that all executors share", folders=[self.dir, other])
-        self.refused(parts, "longer than deadline=1 s", deadline=1.0, argv=list(LONG))
+        self.refused(parts, "longer than deadline=1 s", deadline=1.0, argv=[*LONG, "--steps", "100000000"])
 
     def test_gpus_of_a_task_reach_its_rank(self):
         stub = self.write("stub", "#!/bin/sh\necho \"$CUDA_VISIBLE_DEVICES\" >\"%s/gpu.$PMI_RANK\"\nexit 3\n" % self.dir)

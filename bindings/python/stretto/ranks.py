@@ -163,11 +163,12 @@ def others_failed(folder, me):
 
 def wait(job, folder, me, children, started):
     """Waits for the processes of this task.  Where one of the job has failed, the others get GRACE seconds: a launcher whose
-    proxy is gone would wait for ever."""
-    limit = None
+    proxy is gone would wait for ever.  Task 0 ends a training that takes too long, as it has the launcher: a proxy that is ended
+    first makes the launcher fail for a reason that says nothing."""
+    limit, too_long = None, job.get("deadline", 0) + (0 if me == 0 else GRACE)
     while any(c.status() is None for c in children):
         now = time.monotonic()
-        if job.get("deadline") and now - started > job["deadline"]:
+        if job.get("deadline") and now - started > too_long:
             for c in children:
                 c.end()
             raise Refused("the training took longer than deadline=%g s and was ended\n%s" % (job["deadline"], tail_of(children)))
