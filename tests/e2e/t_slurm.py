@@ -37,9 +37,9 @@ class Cluster(Case):
         cls.folder = tempfile.mkdtemp(prefix="stretto-slurm-")
         os.chmod(cls.folder, 0o755)
         cls.cluster = os.path.join(cls.folder, "cluster")
-        port = str(20000 + os.getpid() % 2000 * 8)
+        port = str(20000 + os.getpid() % 1500 * 8)  # below those that the kernel gives to any socket
         done = subprocess.run([CLUSTER, "up", cls.cluster, "3", "2"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=60,
+                              timeout=180,
                               env=dict(os.environ, SLURM_BASEPORT=port, SLURM_NODE_TIMEOUT=cls.node_timeout, **cls.prepare()))
         text = done.stdout.decode()
         if done.returncode == 77:

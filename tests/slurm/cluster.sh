@@ -119,7 +119,7 @@ up() {
     for ((i = 1; i <= nodes; i++)); do mkdir -p "$dir/node$i/tmp"; done
     slurmctld
     for ((i = 1; i <= nodes; i++)); do slurmd -N "node$i"; done
-    for _ in $(seq 300); do
+    for _ in $(seq 1200); do # a busy host
         [ "$(sinfo -h -o '%T %D' 2>/dev/null)" = "idle $nodes" ] && return 0
         sleep 0.05
     done
