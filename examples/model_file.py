@@ -129,10 +129,15 @@ class Model:
         return level + 0.5 * slope * (k + (1 - (1 - alpha) ** n) / alpha) + index[(n + k) % len(index)]
 
     def forecast(self, w, network):
-        """mean + dev * (base + weight * divisor * output), the outputs averaged over the members."""
+        """mean + dev * (base + weight * divisor * output), the outputs averaged over the members.  With "shares", the network forecasts
+        shift + divisor * output by itself: base + weight * share * (its forecast - base)."""
         count, first, total = self.facts["nmember"], self.recipe["output"] * self.horizon, 0
         for k in range(count):
             prefix = "member.%d." % k if k else ""
             t = {name[len(prefix) :]: a for name, a in self.tensors.items() if name.startswith(prefix)}
             total = total + np.asarray(network(t, w))[first : first + self.horizon] / count
-        return w.column["mean"] + w.column["dev"] * (w.base + self.facts["weight"] * w.divisor * total)
+        correction, shares = w.divisor * total, np.array(self.facts.get("shares", []))
+        if len(shares):
+            piece = np.arange(self.horizon) * len(shares) // self.horizon
+            correction = shares[piece] * (w.shift + correction - w.base)
+        return w.column["mean"] + w.column["dev"] * (w.base + self.facts["weight"] * correction)

@@ -26,6 +26,12 @@ static f64 t_of(f64 mean, f64 se) {
     return se > 0 ? dmax(-sure, dmin(sure, mean / se)) : mean > 0 ? sure : -sure;
 }
 
+/* The normal deviate that is as rare as t of n blocks: a few blocks may agree by chance (Wallace 1959). */
+static f64 normal_of(f64 t, i32 n) {
+    const f64 free = n - 1;
+    return t > 0 ? (8 * free + 1) / (8 * free + 3) * sqrt(free * log1p(t * t / free)) : t;
+}
+
 void guard_weigh(const f64 *base, const f64 *both, i32 n, i32 block, i32 least, struct guard *out) {
     struct spread single = {0}, blocks = {0}, part = {0};
     *out = (struct guard){.why = "no validation origin could be scored"};
@@ -62,7 +68,7 @@ void guard_weigh(const f64 *base, const f64 *both, i32 n, i32 block, i32 least, 
         out->why = out->nblock < least ? "too few validation blocks to tell" : "too few validation origins to tell";
         return;
     }
-    if (out->nblock >= GUARD_BLOCKS) out->t = t_of(blocks.mean, deviation(&blocks) / sqrt(out->nblock));
+    if (out->nblock >= GUARD_BLOCKS) out->t = normal_of(t_of(blocks.mean, deviation(&blocks) / sqrt(out->nblock)), out->nblock);
     else out->t = t_of(single.mean, deviation(&single) / sqrt(out->nblock));
     f64 u = out->t > 0 ? out->t * out->t : 0;
     const f64 most = out->nblock >= GUARD_BLOCKS ? 1 : 1 - exp2(-out->nblock);

@@ -1,11 +1,13 @@
 /* guard.h - the weight of the recurrent correction, from its gain on validation relative to the noise of that gain.
  *
- *     forecast = base + a * correction      a = u / (1 + u),  u = max(0, t)^2
+ *     forecast = base + a * correction      a = u / (1 + u),  u = max(0, z)^2
  *
  *     validation origins  o o o o | o o o o | o o o o      d = loss(base) - loss(base + correction), mean over each block of H
  *                           d1        d2        d3         origins (windows of a block overlap); t = mean(d) / standard error
  *
- * A gain as large as its standard error gives the weight 0.5, one three times as large 0.9 (from GUARD_BLOCKS blocks on). */
+ * z is the normal deviate that is as rare as t: three blocks agree by chance more often than thirty (Wallace 1959).
+ *
+ * A gain as large as its standard error gives the weight 0.5, one three times as large 0.9, if blocks are many. */
 #ifndef STRETTO_TRAIN_GUARD_H
 #define STRETTO_TRAIN_GUARD_H
 

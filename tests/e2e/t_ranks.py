@@ -145,6 +145,9 @@ class Ranks(Launched):
         self.train("one", data=data, options=options)
         self.train("two", "--ranks", 3, data=data, options=options)
         self.same_model("one.model", "two.model", "--accumulate 2")
+        self.train("mean", "--combine", "average", data=data, options=options)
+        self.train("mean3", "--combine", "average", "--ranks", 3, data=data, options=options)
+        self.same_model("mean.model", "mean3.model", "--combine average")
 
     def test_missing_cells_and_a_loss_at_every_row(self):
         self.stretto("sample", "tides", "--rows", "600", "-o", "t.csv")

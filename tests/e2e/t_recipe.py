@@ -69,7 +69,8 @@ class Recipe(Case):
     def test_numpy_covariates_and_calendar(self):
         python_with("numpy")
         columns = ["--target", "load", "--past", "wind", "--known", "holiday", "--calendar", "yes"]
-        for network in (["--segment", "5", "--base", "ridge"], ["--segment", "1", "--preset", "long", "--decoder", "direct"]):
+        average = ["--segment", "5", "--base", "ridge", "--combine", "average", "--decoder", "direct"]
+        for network in (["--segment", "5", "--base", "ridge"], average, ["--segment", "1", "--preset", "long", "--decoder", "direct"]):
             self.compare("numpy", self.hours(), *columns, *network)
             self.assertIn(",calendar,ahead:1:", self.stretto("info", "m.model").out)
 

@@ -20,7 +20,7 @@ STOPPED, UNFINISHED = 75, 76
 # name: arguments of train; every run is long enough (about two seconds) to be hit, and short enough to be repeated
 SHORT = ["--target", "Passengers", "--horizon", "12", "--members", "3", "--steps", "800", "--hidden", "48", "--batch", "59"]
 LONG = ["--preset", "long", "--target", "all", "--horizon", "24", "--context", "96", "--steps", "400", "--hidden", "16", "--validate-every", "20"]
-DAY = ["--preset", "day", "--target", "height", "--horizon", "24", "--context", "48", "--steps", "600", "--hidden", "32", "--batch", "64",
+DAY = ["--preset", "day", "--combine", "average", "--target", "height", "--horizon", "24", "--context", "48", "--steps", "600", "--hidden", "32", "--batch", "64",
        "--validate-every", "100", "--no-guard", "--base", "last"]
 STREAM = ["--target", "y", "--past", "u", "--horizon", "1", "--context", "2048", "--steps", "300", "--validate-every", "15", "--members", "2", "--refit-all",
           "--parallel", "time:4"]

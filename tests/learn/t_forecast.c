@@ -86,6 +86,7 @@ static void saved(const char *preset, i32 ncol) {
 TEST(forecast_after_loading_equals_the_one_before_preset_short) { saved("short", 1); }
 TEST(forecast_after_loading_equals_the_one_before_preset_long) { saved("long", 2); }
 TEST(forecast_after_loading_equals_the_one_before_preset_day) { saved("day", 1); }
+TEST(forecast_after_loading_equals_the_one_before_preset_wide) { saved("wide", 2); }
 
 /* Columns a and b as above, the one up to row `a`, the other up to row `b`. */
 static stretto_trainer *trained_to(stretto_config *c, i32 a, i32 b, stretto_data **d) {
@@ -436,6 +437,7 @@ static void alone(const char *preset, i32 ncol) {
 TEST(window_alone_equals_the_same_window_in_a_batch_preset_short) { alone("short", 1); }
 TEST(window_alone_equals_the_same_window_in_a_batch_preset_long) { alone("long", 2); }
 TEST(window_alone_equals_the_same_window_in_a_batch_preset_day) { alone("day", 1); }
+TEST(window_alone_equals_the_same_window_in_a_batch_preset_wide) { alone("wide", 2); }
 
 /* --- handles --- */
 TEST(free_of_nothing_is_fine) {
@@ -504,6 +506,7 @@ TEST(bf16_model_forecasts_in_fp32_where_bf16_is_missing) {
 T_MAIN(cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_short),
        cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_long),
        cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_day),
+       cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_wide),
        cmocka_unit_test(rows_behind_the_last_target_are_no_test_part),
        cmocka_unit_test(a_column_without_validation_targets_has_bands_of_its_training_rows),
        cmocka_unit_test(a_column_without_validation_targets_has_no_bands_without_a_base),
@@ -518,6 +521,7 @@ T_MAIN(cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_shor
        cmocka_unit_test(cells_of_a_batch_are_counted_before_it_is_filled),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_short),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_long),
-       cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_day), cmocka_unit_test(free_of_nothing_is_fine),
+       cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_day),
+       cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_wide), cmocka_unit_test(free_of_nothing_is_fine),
        cmocka_unit_test(calls_before_a_run_say_so), cmocka_unit_test(data_from_memory_keep_values_and_gaps),
        cmocka_unit_test(bf16_model_forecasts_in_fp32_where_bf16_is_missing))

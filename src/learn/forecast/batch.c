@@ -126,7 +126,7 @@ static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32
     }
     if (buf->role == INPUT_FIRST) fill_first(bt, s, i, r, place.steps);
     if (buf->role == INPUT_FUTURE && ends) window_fill_future(p, bt->s, origin, col, to, r);
-    if (buf->role == INPUT_BASE && ends)
+    if (buf->role == INPUT_BASE && ends && !forecast_averages(bt->spec)) /* else zero: the network is on its own */
         window_fill_base(p, s->base + (i64)(r % windows) * p->horizon, s->shift[r], s->div[r], to, r);
     if (buf->role != INPUT_Y) return 0;
     if (real && ends) return window_fill_y(p, bt->s, origin, col, s->shift[r], s->div[r], to, r);

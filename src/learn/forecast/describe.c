@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "learn/forecast/ops.h"
+#include "learn/forecast/shares.h"
 #include "model/layer.h"
 
 /* Sizes of the canonical tensors: padding does not count. */
@@ -25,6 +26,7 @@ static void put_parts(const struct forecaster *f, struct js *o) {
     str_free(&base);
     js_put_i64(o, "members", f->nmember);
     js_put_f64(o, "guard_weight", f->nmember ? f->weight : 0);
+    if (f->shares.n > 0) js_put(o, "network_shares", shares_json(&f->shares));
     js_put_f64(o, "guard_t", f->has_guard ? f->guard.t : (f64)NAN);
     js_put_f64(o, "valid_loss_base", f->has_guard ? f->guard.loss_base : (f64)NAN);
     js_put_f64(o, "valid_loss_both", f->has_guard ? f->guard.loss_both : (f64)NAN);

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "learn/forecast/ops.h"
 #include "learn/forecast/resolve.h"
+#include "learn/forecast/shares.h"
 
 /* Results of the training that do not follow from its options. */
 #define FACTS(X)                                                                                                                 \
@@ -102,7 +103,9 @@ static struct js *recipe_json(const struct forecaster *f) {
     js_put(o, "segment", features_json(f, false));
     js_put(o, "ahead", features_json(f, true));
     js_put_i64(o, "output", head_point(&f->spec));
-    js_put_text(o, "forecast", "mean + dev * (base + weight * divisor * output)");
+    js_put_text(o, "forecast",
+                forecast_averages(&f->spec) ? "mean + dev * (base + weight * share * (shift + divisor * output - base))"
+                                            : "mean + dev * (base + weight * divisor * output)");
     return o;
 }
 
@@ -128,6 +131,7 @@ static err forecast_json(const struct forecaster *f, struct str *out) {
     js_put_i64(o, "seen_time", f->seen_time);
     js_put_i64(o, "nmember", f->nmember);
     js_put_f64(o, "weight", f->weight);
+    if (f->shares.n > 0) js_put(o, "shares", shares_json(&f->shares));
     js_put(o, "recipe", recipe_json(f));
     if (e >= 0) e = js_text(o, out, 0);
     js_free(o);
@@ -215,6 +219,7 @@ static const char *unsound(const struct forecaster *f) {
     if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";
     for (i32 i = 0; i < c->ncol; i++)
         if (!(c->dev[i] > 0 && c->dev[i] < 1e300 && fabs(c->mean[i]) < 1e300)) return "a column has no usable mean and deviation";
+    if (!shares_sound(&f->shares)) return "\"shares\" are out of range";
     return f->weight >= 0 && f->weight <= 1 ? NULL : "\"weight\" is out of range";
 }
 
@@ -355,6 +360,7 @@ static err read_all(const char *path, const struct st_file *file, const struct o
     TRY(read_columns(path, o, &f->schema));
     TRY(read_categories(o, &f->schema));
     f->weight = js_f64(js_get(o, "weight"), (f64)NAN);
+    shares_read(js_get(o, "shares"), &f->shares);
     if (unsound(f)) return damaged(path, unsound(f));
     TRY(read_base(path, file, js_str(js_get(o, "base"), ""), "base.ridge", &f->base));
     TRY(read_base(path, file, js_str(js_get(o, "ridge"), ""), "row.ridge", &f->ridge));

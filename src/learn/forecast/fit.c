@@ -115,6 +115,7 @@ static err weigh(struct fit *t) {
         TRY(forecast_guard(t));
         TRY(forecast_spread(t)); /* before a refit: residuals need rows that the weights have not seen */
     }
+    TRY(comm_broadcast_slow(use->comm, "shares", &t->f->shares, sizeof t->f->shares));
     return comm_broadcast_slow(use->comm, "weight", &t->f->weight, sizeof t->f->weight);
 }
 

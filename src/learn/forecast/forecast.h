@@ -1,6 +1,7 @@
 /* forecast.h - the forecaster: a base forecast plus a correction by a recurrent net; the guard sets the weight of the correction.
  *
  *     series --windows--> base(window) + a * div * net((window - shift) / div)      a = guard weight, earned on validation
+ *     --combine average:  base + a * share * (shift + div * net(..) - base)         shares.h
  *
  *     fit.c    choose base, train members, guard, bands         net.c    layers from the spec, head/ what follows them
  *     members.c trains each ensemble member                     prepare.c net, plan, buffers, batches of a fit
@@ -24,6 +25,15 @@
 enum { MEMBERS_MAX = 100 };
 /* Bins of nonconformity scores (adapt.c); what stands behind the residual quantiles: the power, the scores of calibration. */
 enum { BAND_BINS = 97, BAND_FACTS = 1 + BAND_BINS };
+
+/* --combine: the network learns the errors of the base, or the series itself, and its forecast is averaged with the base's by
+ * shares from validation (Bates and Granger 1969), one for each piece of the horizon. */
+enum { COMBINE_AUTO, COMBINE_RESIDUAL, COMBINE_AVERAGE };
+enum { SHARES_MOST = 16 };
+struct shares {
+    i32 n;                /* pieces of the horizon; 0 = the network's forecast counts in full */
+    f64 of[SHARES_MOST];  /* 0..1 */
+};
 
 enum { CALENDAR_AUTO, CALENDAR_YES, CALENDAR_NO }; /* in the order of the words of --calendar */
 
@@ -107,6 +117,7 @@ struct forecaster {
     i64 seen_from, seen_time;       /* first and last time of those rows; INT64_MIN = not known, or rows without times */
     struct guard guard;
     f64 weight;                     /* a: share of the correction that is used, 0..1 */
+    struct shares shares;           /* --combine average */
     /* Residual quantiles [ntarget][nband][horizon], then BAND_FACTS: they are in units of the window's deviation to this power
      * (below 0: of the row's div, as older files have them), then shares of calibration in each bin of nonconformity. */
     f32 *spread;
@@ -121,6 +132,21 @@ struct forecaster {
     struct slice_record *slices;    /* statistics of time slices in training; NULL = loaded from a file */
     struct store_record *store;     /* account of the parameter store in training; NULL = none was used, or loaded from a file */
 };
+
+/* The network learns the series itself, and is averaged with the base. */
+static inline bool forecast_averages(const struct forecast_spec *spec) {
+    return spec->combine == COMBINE_AVERAGE && spec->base[0] != 'n' && !spec->decoder->every_step;
+}
+/* Its outputs are corrections of a base: they start at zero. */
+static inline bool forecast_corrects(const struct forecast_spec *spec) {
+    return spec->base[0] != 'n' && !forecast_averages(spec);
+}
+
+/* Share of the network at step k of the horizon, before the guard's weight. */
+static inline f32 forecast_share(const struct forecaster *f, i32 k) {
+    const struct shares *s = &f->shares;
+    return s->n > 0 ? (f32)s->of[(i64)k * s->n / f->spec.horizon] : 1.f;
+}
 
 static inline i64 forecast_quantiles(const struct forecaster *f, i32 ntarget) {
     return (i64)ntarget * f->spec.nband * f->spec.horizon; /* floats of spread, without the BAND_FACTS after them */
@@ -231,10 +257,10 @@ i64 forecast_first_unseen(const struct forecaster *f, const struct series *s);
 /* A distance between origins near the given one, such that origins reach every phase of the season. */
 i64 forecast_stride(i64 about, i64 season);
 static inline bool base_is_ridge(const struct base *b) { return b && b->npart == 1 && b->part[0].kind == BASE_RIDGE; }
-/* Lags of the ridge: the context, or STREAM_LAGS with decoder.every_step. */
-enum { STREAM_LAGS = 336 };
+/* Lags of the ridge: the context; at most BASE_LAGS where the network reads far more than a ridge has use for. */
+enum { BASE_LAGS = 336 };
 static inline i32 forecast_lags(const struct forecast_spec *s) {
-    return s->decoder->every_step ? imin(s->context, STREAM_LAGS) : s->context;
+    return s->decoder->every_step || forecast_averages(s) ? imin(s->context, BASE_LAGS) : s->context;
 }
 /* Makes the net over whole windows, or over spec->cut.slices slices of them; both have the same parameter layout. */
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "learn/forecast/fit.h"
+#include "learn/forecast/shares.h"
 
 /* Mean training loss at every validation origin, over all columns. */
 struct losses {
@@ -56,6 +56,7 @@ static err weigh_members(struct fit *t, i32 n, struct guard *out) {
     struct losses d = {.t = t, .n = window_origins(&t->set.valid_all), .work = &work};
     work.all = (f64)d.n * t->series->ntarget;
     training_rest(t);
+    if (forecast_averages(&f->spec)) TRY(shares_find(t, n));
     f->nmember = n;
     err e = measure(t, &d, out);
     f->nmember = all;
@@ -69,11 +70,16 @@ static err weigh_members(struct fit *t, i32 n, struct guard *out) {
 err forecast_guard(struct fit *t) {
     struct forecaster *f = t->f;
     f->weight = 1;
-    if (!f->spec.guard || !f->base) return 0;
+    if (!f->base) return 0;
+    if (!f->spec.guard) return forecast_averages(&f->spec) ? shares_find(t, f->nmember) : 0;
     TRY(weigh_members(t, f->nmember, &f->guard));
     const struct guard *g = &f->guard;
     f->has_guard = true;
     f->weight = g->a;
+    char list[SHARES_TEXT];
+    if (f->shares.n > 0)
+        event_note(t->job->use.events, EVENT_NOTE, "share of the network beside the base%s: %s",
+                   f->shares.n > 1 ? ", over the horizon" : "", shares_text(&f->shares, list));
     event_note(t->job->use.events, EVENT_NOTE,
                "guard: validation loss %.4g with the base alone, %.4g with the network (t %.2f over %d blocks): its "
                "weight is %.2f",

@@ -200,7 +200,7 @@ static err outputs(struct net *n, const struct forecast_spec *spec, const struct
     if (spec->dropout > 0) TRY(head_chain(n, head_op(n, "dropout"), "dropout", &h));
     struct op_spec dense = head_op(n, "dense");
     dense.units = p->out_seg * head_outputs(spec);
-    dense.zero_init = spec->base[0] != 'n'; /* without a base the output layer starts from random weights */
+    dense.zero_init = forecast_corrects(spec); /* else the output layer starts from random weights */
     TRY(head_chain(n, dense, "head", &h));
     return loss(n, spec, h, y, base);
 }

@@ -65,7 +65,7 @@ static void bands(const struct row_out *o, const struct forecast_row *row, const
     f32 *out = o->band + (i64)k * s->nband;
     for (i32 q = 0; q < s->nband; q++) {
         const f32 residual = spread ? spread[(i64)q * s->horizon + k] * unit : 0.f;
-        out[q] = s->output->band(row, (f32)o->f->weight, corr, s->horizon, residual, q, k);
+        out[q] = s->output->band(row, (f32)o->f->weight * forecast_share(o->f, k), corr, s->horizon, residual, q, k);
     }
     sort_small(out, s->nband);
 }
@@ -75,7 +75,7 @@ err row_out_emit(struct row_out *o, struct forecast_row row, const f32 *corr, fo
     i32 h = f->spec.horizon;
     const f32 *point = corr + (i64)head_point(&f->spec) * h;
     for (i32 k = 0; k < h; k++) {
-        f32 extra = f->nmember > 0 ? row.div * point[k] : 0.f;
+        f32 extra = f->nmember > 0 ? forecast_share(f, k) * row.div * point[k] : 0.f;
         o->both[k] = row.base[k] + extra;
         o->mean[k] = row.base[k] + (f32)f->weight * extra;
     }

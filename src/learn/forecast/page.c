@@ -7,6 +7,7 @@
 #include "learn/slices/slices.h"
 #include "learn/store/account.h"
 #include "learn/forecast/ops.h"
+#include "learn/forecast/shares.h"
 #include "learn/series_set.h"
 #include "report/report.h"
 
@@ -150,6 +151,13 @@ static const char *trees_note(const struct page *p) {
                         c->trees, c->rival, c->both, c->weight, c->t);
 }
 
+/* What the outputs of the network are beside the base. */
+static const char *output_of(const struct page *p) {
+    char list[SHARES_TEXT];
+    if (p->f->shares.n == 0) return "zero-initialised output";
+    return arena_printf(p->a, "its own forecast, averaged with the base by shares %s", shares_text(&p->f->shares, list));
+}
+
 static err fill_parts(struct page *p) {
     const struct forecast_spec *spec = &p->f->spec;
     struct report_parts *parts = &p->r->parts;
@@ -163,9 +171,9 @@ static err fill_parts(struct page *p) {
     parts->correction =
         p->f->nmember == 0
             ? "none"
-            : arena_printf(p->a, "%s %dx%d%s%s%s, zero-initialised output, %d seed%s", p->o->cell, spec->layers, spec->hidden,
+            : arena_printf(p->a, "%s %dx%d%s%s%s, %s, %d seed%s", p->o->cell, spec->layers, spec->hidden,
                     spec->projection ? arena_printf(p->a, " projected to %d", spec->projection) : "",
-                    spec->bidirectional ? " both ways" : "", spec->decoder->report,
+                    spec->bidirectional ? " both ways" : "", spec->decoder->report, output_of(p),
                     p->f->nmember, p->f->nmember > 1 ? "s" : "");
     parts->guarded = p->f->has_guard;
     parts->t = p->f->guard.t;

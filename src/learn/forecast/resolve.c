@@ -7,7 +7,8 @@
 #include "learn/forecast/resolve.h"
 #include "step/netplan.h"
 
-enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336, LONG_SEASON = 672, BUDGET = 8 };
+enum { FEW_ROWS = 500, SHORT_ROWS = 5000, WIDE_ROWS = 10000, WIDE_HORIZONS = 40, BUDGET = 8 };
+enum { LONG_HORIZON = 48, LONG_CONTEXT = 336, WIDE_CONTEXT = 720, LONG_SEASON = 672 };
 
 /* ------------------------------------------------------------------ options alone ------------------------------------------- */
 
@@ -100,11 +101,17 @@ static err resolve_i(struct options *o, enum opt_id id, i64 value, const char *w
     return opt_resolve(o, id, text, why);
 }
 
+/* A wide network that learns the series by itself needs many windows, and validation several horizons to weigh it by. */
+static bool has_wide(const struct options *o, const struct series *s) {
+    return o->horizon >= LONG_HORIZON && s->nrow >= lmax(WIDE_ROWS, WIDE_HORIZONS * o->horizon);
+}
+
 static err choose_preset(struct options *o, const struct series *s) {
     if (opt_is_auto(o, OPT_preset)) {
         char why[96];
         const char *name = resolve_wants_stream(o)             ? "stream"
                            : s->nrow < FEW_ROWS                      ? "short"
+                           : has_wide(o, s)                        ? "wide"
                            : s->ntarget > 1                        ? "long"
                            : s->nrow < SHORT_ROWS                  ? "short"
                            : o->horizon >= LONG_HORIZON            ? "long"
@@ -152,10 +159,12 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol, i6
     if (!opt_is_auto(o, OPT_context)) return 0;
     i64 h = o->horizon, half = lmax(1, p->train / 2);
     if (second > LONG_SEASON || second > p->train / 4) second = 0;
-    if (strcmp(o->preset, "long") == 0) {
+    const bool wide = strcmp(o->preset, "wide") == 0;
+    if (wide && p->train - h - WIDE_CONTEXT >= p->train / 4) return resolve_i(o, OPT_context, WIDE_CONTEXT, "preset wide");
+    if (wide || strcmp(o->preset, "long") == 0) {
         i64 room = p->train * ncol / 10 - h; /* all columns share the weights, so each counts */
         const bool fits = p->train - h - LONG_CONTEXT >= p->train / 4; /* more columns do not lengthen the rows */
-        if (room >= LONG_CONTEXT && fits) return resolve_i(o, OPT_context, LONG_CONTEXT, "preset long");
+        if (room >= LONG_CONTEXT && fits) return resolve_i(o, OPT_context, LONG_CONTEXT, "336 rows");
         if (room >= LONG_CONTEXT)
             return resolve_i(o, OPT_context, lmin(LONG_CONTEXT, half), "336 rows, half the training rows at most");
         room = lmin(LONG_CONTEXT, lmax(room, 2 * h));
@@ -247,6 +256,18 @@ static err choose_shape(struct options *o) {
     return resolve_i(o, OPT_segment, each ? 1 : (o->context + 31) / 32, each ? "context up to 64" : "32 segments");
 }
 
+/* A forecast at every step starts from the base at every row: there is no network on its own to average with. */
+static err choose_combine(struct options *o) {
+    const bool every = strcmp(o->loss_steps, "all") == 0;
+    const bool average = strcmp(o->combine, "average") == 0;
+    static const struct opt_from by_steps = {.rank = OPT_RANK_PRESET, .origin = "auto: --loss-steps all"};
+    if (opt_is_auto(o, OPT_combine)) return opt_resolve(o, OPT_combine, "residual", "no preset asks for another");
+    if (!average || !every) return 0;
+    if (!opt_given(o, OPT_combine)) return opt_set_id(o, OPT_combine, "residual", &by_steps);
+    return FAIL_AT(E106, NULL, "--loss-steps last   or   --combine residual",
+                   "--combine average forecasts from whole windows, --loss-steps all from every step");
+}
+
 /* A head with quantiles has its own loss; a preset changes the loss of point forecasts only. */
 static err choose_loss(struct options *o) {
     static const struct opt_from by_head = {.rank = OPT_RANK_PRESET, .origin = "auto: quantile head"};
@@ -282,6 +303,7 @@ static err choose_rest(struct options *o, i64 valid) {
     if (opt_is_auto(o, OPT_scale)) TRY(opt_resolve(o, OPT_scale, "last", "no preset"));
     if (opt_is_auto(o, OPT_calendar)) TRY(opt_resolve(o, OPT_calendar, "no", "no preset asks for it"));
     TRY(choose_loss(o));
+    TRY(choose_combine(o));
     if (o->batch % o->accumulate != 0)
         return FAIL_AT(E106, NULL, "--accumulate with a divisor of --batch",
                        "--batch %lld cannot be cut into --accumulate %lld equal parts", (long long)o->batch,

@@ -80,8 +80,20 @@ struct forecast_row runner_row(const struct runner *r, i32 b) {
                                  .seen = s->seen[b]};
 }
 
+/* A network on its own forecasts from the centre of the window: its distance from the base is what the base lacks. */
+static void from_base(struct runner *r, i32 rows) {
+    const struct batch_slot *s = &r->batch.slot[0];
+    const i64 h = r->f->spec.horizon;
+    for (i32 b = 0; b < rows; b++)
+        for (i32 q = 0; q < r->nq; q++)
+            for (i64 k = 0; k < h; k++) r->corr[((i64)b * r->nq + q) * h + k] += (s->shift[b] - s->base[b * h + k]) / s->div[b];
+}
+
 err runner_rows(struct runner *r, const struct window_set *set, i64 at, i32 *rows) {
     *rows = batch_fill_set(&r->batch, 0, set, at);
     TRY(batcher_failed(&r->batch));
-    return r->f->nmember > 0 ? members(r, *rows) : 0;
+    if (r->f->nmember == 0) return 0;
+    TRY(members(r, *rows));
+    if (forecast_averages(&r->f->spec)) from_base(r, *rows);
+    return 0;
 }

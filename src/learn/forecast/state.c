@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "learn/forecast/save.h"
+#include "learn/forecast/shares.h"
 #include "learn/slices/slices.h"
 #include "learn/store/run.h"
 
@@ -125,6 +126,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "steps_done", DTYPE_I64, &t->f->steps_done, 1);
     add(f, "seconds_done", DTYPE_F64, &t->f->model.seconds, 1);
     add(f, "weight", DTYPE_F64, &t->f->weight, 1);
+    if (forecast_averages(&t->f->spec)) add(f, "shares", DTYPE_U8, &t->f->shares, (i64)sizeof t->f->shares);
     add(f, "guard.t", DTYPE_F64, &t->f->guard.t, 1);
     add(f, "guard.base", DTYPE_F64, &t->f->guard.loss_base, 1);
     add(f, "guard.both", DTYPE_F64, &t->f->guard.loss_both, 1);
@@ -328,7 +330,7 @@ static bool has_residuals(const struct fit *t) {
 static bool is_sound(const struct fit *t, const struct train_state *s) {
     const struct forecaster *f = t->f;
     const i64 count[] = {s->step, s->best_step, s->bad, s->rollbacks, s->good_step, s->loss_count, f->steps_done, s->end};
-    bool good = s->lr_factor > 0 && s->lr_factor <= 1 && f->weight >= 0 && f->weight <= 1;
+    bool good = s->lr_factor > 0 && s->lr_factor <= 1 && f->weight >= 0 && f->weight <= 1 && shares_sound(&f->shares);
     for (size_t i = 0; i < COUNT(count); i++) good = good && count[i] >= 0 && count[i] <= COUNT_MOST;
     for (i32 m = 0; m < MEMBERS_MAX; m++) good = good && t->at.best_steps[m] >= 0 && t->at.best_steps[m] <= COUNT_MOST;
     return good && slices_sound(&f->slices->watch, f->spec.cut.slices, forecast_steps(&f->spec));

@@ -4,7 +4,7 @@
 static err decode(const struct head_net *b, i32 *h) {
     struct op_spec s = head_op(b->n, "unroll");
     s.steps = b->shape->nout;
-    s.zero_head = b->spec->base[0] != 'n';
+    s.zero_head = forecast_corrects(b->spec);
     head_quantiles(b->spec, &s);
     s.in[1] = b->own;
     s.in[2] = b->future;
