@@ -8,7 +8,7 @@
 #include "step/netplan.h"
 
 enum { FEW_ROWS = 500, SHORT_ROWS = 5000, WIDE_ROWS = 10000, WIDE_HORIZONS = 40, BUDGET = 8 };
-enum { LONG_HORIZON = 48, LONG_CONTEXT = 336, WIDE_CONTEXT = 720, LONG_SEASON = 672 };
+enum { WIDE_HORIZON = 24, LONG_HORIZON = 48, LONG_CONTEXT = 336, WIDE_CONTEXT = 720, LONG_SEASON = 672 };
 
 /* ------------------------------------------------------------------ options alone ------------------------------------------- */
 
@@ -103,7 +103,8 @@ static err resolve_i(struct options *o, enum opt_id id, i64 value, const char *w
 
 /* A wide network that learns the series by itself needs many windows, and validation several horizons to weigh it by. */
 static bool has_wide(const struct options *o, const struct series *s) {
-    return o->horizon >= LONG_HORIZON && s->nrow >= lmax(WIDE_ROWS, WIDE_HORIZONS * o->horizon);
+    const i64 least = s->ntarget > 1 ? WIDE_HORIZON : LONG_HORIZON;
+    return o->horizon >= least && s->nrow >= lmax(WIDE_ROWS, WIDE_HORIZONS * o->horizon);
 }
 
 static err choose_preset(struct options *o, const struct series *s) {
@@ -160,7 +161,8 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol, i6
     i64 h = o->horizon, half = lmax(1, p->train / 2);
     if (second > LONG_SEASON || second > p->train / 4) second = 0;
     const bool wide = strcmp(o->preset, "wide") == 0;
-    if (wide && p->train - h - WIDE_CONTEXT >= p->train / 4) return resolve_i(o, OPT_context, WIDE_CONTEXT, "preset wide");
+    if (wide && h >= 2 * LONG_HORIZON && p->train - h - WIDE_CONTEXT >= p->train / 4)
+        return resolve_i(o, OPT_context, WIDE_CONTEXT, "preset wide");
     if (wide || strcmp(o->preset, "long") == 0) {
         i64 room = p->train * ncol / 10 - h; /* all columns share the weights, so each counts */
         const bool fits = p->train - h - LONG_CONTEXT >= p->train / 4; /* more columns do not lengthen the rows */
