@@ -167,11 +167,12 @@ static bool copy_ready(const struct batcher *b, struct batch_slot *s, i32 from, 
 
 static void fill_base(struct batcher *b, struct batch_slot *s, i32 windows) {
     i32 h = b->shape->horizon, from = b->slices > 1 ? 0 : b->row0, to = b->slices > 1 ? windows : b->row1;
+    const bool has = b->base && (b->shows_base || !forecast_averages(b->spec));
     err e = 0;
     f32 *base = s->base + (i64)from * h;
-    if (b->base && to > from && !copy_ready(b, s, from, to))
+    if (has && to > from && !copy_ready(b, s, from, to))
         e = base_predict_rows(b->base, b->s, to - from, s->col + from, s->origin + from, h, base, h, b->kern);
-    for (i32 r = from; r < to && !b->base; r++)
+    for (i32 r = from; r < to && !has; r++)
         for (i32 k = 0; k < h; k++) s->base[(i64)r * h + k] = s->shift[r];
     if (e < 0) {
         b->failed = e;

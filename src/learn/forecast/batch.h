@@ -42,6 +42,7 @@ struct batcher {
     const struct window_shape *shape;
     const struct net *net;
     const struct base *base;      /* NULL = zero */
+    bool shows_base;              /* the base is wanted beside a network that does not see it (forecast_averages) */
     const struct kern *kern;
     i32 B;
     i32 row0, row1;               /* rows that are filled (a rank's share); of the others only targets are counted */

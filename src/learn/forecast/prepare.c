@@ -70,9 +70,7 @@ static err prepare_validation(struct fit *t, i32 rows) {
     const struct resources use = resources_whole(&t->job->use);
     if (f->spec.decoder->every_step) return stream_new(f, x, &t->job->use, 0, 1, &t->step.stream);
     if (validates_apart(t)) TRY(engine_new(&f->net, &use, rows, rows, NULL, &t->step.whole));
-    TRY(batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->step.valid_batch));
-    if (forecast_averages(&f->spec)) t->step.valid_batch.base = NULL;
-    return 0;
+    return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->step.valid_batch);
 }
 
 /* Measured costs for the plans; where ranks wait for one that heals, those that are known. */
@@ -114,9 +112,7 @@ err training_prepare(struct fit *t) {
     tell_idle(t);
     exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     TRY(balance_new(t));
-    if (forecast_averages(s)) t->step.batch.base = NULL;
-    if (s->decoder->every_step || (t->step.batch.base && f->base->trees))
-        TRY(batch_bases(&t->step.batch, t->job->split.validation));
+    if (s->decoder->every_step || (f->base && f->base->trees)) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     TRY(prepare_validation(t, valid));
     TRY(batch_draw_from(&t->step.batch, t->set.train));
     t->step.batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* tiles lie in training rows */

@@ -36,6 +36,7 @@ err runner_new(const struct forecaster *f, const struct series *s, const struct 
     if (f->nmember > 0) TRY(engine_new(r->net, &whole, B, B, NULL, &r->engine));
     r->own = r->engine.store.theta;
     TRY(batcher_new(f, &f->net, &f->shape, s, use->kern, B, 1, &r->batch));
+    r->batch.shows_base = true;
     ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
     return row_out_new(f, s, &r->arena, &r->out);
 }

@@ -63,7 +63,7 @@ static err bases(const struct batcher *b, i32 column, i64 first, i32 n, f32 *out
 err batch_bases(struct batcher *b, i64 n) {
     i64 h = b->shape->horizon, floats = b->s->ntarget * n * h;
     f32 *ready;
-    if (!b->base || floats > READY_MOST) return 0;
+    if (!b->base || forecast_averages(b->spec) || floats > READY_MOST) return 0;
     ARENA_SPILL(&b->arena, ready, floats);
     b->ready = NULL; /* of another base: all are made anew */
     for (i32 c = 0; c < b->s->ntarget; c++)
