@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/score_file.h"
 #include "base/file.h"
 
 /* ------------------------------------------------------------------ data ---------------------------------------------------- */
@@ -180,6 +181,7 @@ stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config
     const struct scoring q = {.show = config ? &config->o : &self->config.o, .since = config ? config->o.since : NULL};
     err e = score(self, data->set, &q, &s);
     if (e >= 0 && s.said[0]) str_addf(&self->note, "%s%s", self->note.len ? "\n" : "", s.said);
+    if (e >= 0 && s.table && config) e = score_file(&config->o, s.table->lines);
     if (e >= 0 && s.table) {
         if (json) table_json(&text, s.table);
         else table_text(&text, s.table);

@@ -349,6 +349,15 @@ static err keep_time_columns(const struct build *b, struct series *s) {
     return e;
 }
 
+static err keep_id_columns(const struct build *b, struct series *s) {
+    struct str list = {0};
+    for (i32 i = 0; b->panel && i < b->nid; i++) str_list_add(&list, b->t->col[b->id_col[i]].name);
+    err e = str_ok(&list);
+    if (e >= 0) e = arena_keep(&s->names, &s->id_columns, str_text(&list));
+    str_free(&list);
+    return e;
+}
+
 err build_values(struct build *b, struct series *s) {
     TRY(check_cells(b));
     if (b->bad) return 0;
@@ -378,6 +387,7 @@ err build_values(struct build *b, struct series *s) {
     }
     TRY(arena_keep(&s->names, &s->roles, b->roles));
     TRY(keep_time_columns(b, s));
+    TRY(keep_id_columns(b, s));
     TRY(keep_spans(b, s));
     for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(b->t, b->row[i]);
     TRY(fill_categories(b, s));

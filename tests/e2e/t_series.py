@@ -1,0 +1,135 @@
+"""t_series.py - a panel as its series: scores of each and of groups of them, forecasts series by series.
+
+Series of two shops and three items, whose noise grows with the item.
+"""
+import csv
+import datetime
+import io
+import json
+import math
+import random
+
+import e2e
+from e2e import Case
+
+TRAIN = ("--id", "shop,item", "--target", "y", "--static", "region,size", "--horizon", 7, "--members", 1, "--steps", 10, "--quiet")
+SHOPS, ITEMS, DAYS = 4, 3, 90
+
+
+def panel():
+    draw = random.Random(7)
+    lines = ["shop,item,ds,y,region,size"]
+    for shop in range(SHOPS):
+        for item in range(ITEMS):
+            for day in range(DAYS):
+                y = 10 * (shop + 1) * (1 + 0.3 * math.sin(2 * math.pi * day / 7)) + draw.gauss(0, 1 + item)
+                lines.append(f"s{shop},i{item},{datetime.date(2024, 1, 1) + datetime.timedelta(day)},{y:.2f},"
+                             f"{'ab'[shop % 2]},{10 * (shop // 2)}")
+    return "\n".join(lines) + "\n"
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return table(f.read())
+
+
+class Scores(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("p.csv", panel())
+
+    def train(self, *more):
+        return self.stretto("train", "p.csv", *TRAIN, "-o", "p.model", *more)
+
+    def test_each_series_has_a_line_that_agrees_with_the_whole(self):
+        self.train("--scores", "s.csv")
+        whole = json.loads(self.stretto("eval", "p.model", "p.csv", "--json", "--scores", "e.csv").out)
+        lines = read(self.path("s.csv"))
+        self.assertEqual(lines, read(self.path("e.csv")))
+        self.assertEqual([row["series"] for row in lines], [f"s{s}/i{i}" for s in range(SHOPS) for i in range(ITEMS)])
+        self.assertEqual([row["name"] for row in whole["series"]], [row["series"] for row in lines])
+        n = sum(int(row["n"]) for row in lines)
+        for metric in ("MAE", "MASE", "coverage"):
+            mean = sum(float(row[metric]) * int(row["n"]) for row in lines) / n
+            want = whole["band"]["coverage"] if metric == "coverage" else whole["rows"][0][metric]
+            self.assertAlmostEqual(mean, want, places=9)
+        for row in lines:
+            self.assertAlmostEqual(1 - float(row["MAE"]) / float(row["naive_MAE"]), float(row["skill"]), places=9)
+
+    def test_scores_of_a_series_are_those_of_its_forecasts(self):
+        """Against the forecasts of the rows before the test part, scored here."""
+        self.train("--scores", "s.csv", "--test", 7)
+        rows = table(panel())
+        last = sorted({row["ds"] for row in rows})[-7:]
+        self.write("past.csv", "".join(line + "\n" for line in panel().splitlines() if line.split(",")[2] not in last))
+        truth = {(f"{row['shop']}/{row['item']}", row["ds"]): float(row["y"]) for row in rows}
+        error, inside = {}, {}
+        for row in table(self.stretto("predict", "p.model", "past.csv").out):
+            y = truth[row["id"], row["time"]]
+            error.setdefault(row["id"], []).append(abs(y - float(row["mean"])))
+            inside.setdefault(row["id"], []).append(float(row["q0.1"]) <= y <= float(row["q0.9"]))
+        for row in read(self.path("s.csv")):
+            self.assertEqual(row["n"], "7")
+            self.assertAlmostEqual(float(row["MAE"]), sum(error[row["series"]]) / 7, delta=1e-4 * float(row["MAE"]) + 1e-5)
+            self.assertAlmostEqual(float(row["coverage"]), sum(inside[row["series"]]) / 7)
+
+    def test_groups_sum_their_series(self):
+        self.train("--scores", "s.csv")
+        series = read(self.path("s.csv"))
+        group_of = {"item": lambda s, i: i, "region": lambda s, i: "ab"[int(s[1]) % 2], "size": lambda s, i: str(int(s[1]) // 2 * 10),
+                    "shop,region": lambda s, i: s + "/" + "ab"[int(s[1]) % 2]}
+        for by, name in group_of.items():
+            self.stretto("eval", "p.model", "p.csv", "--by", by, "--scores", "g.csv")
+            groups = read(self.path("g.csv"))
+            want = {}
+            for row in series:
+                want.setdefault(name(*row["series"].split("/")), []).append(row)
+            self.assertEqual([row[by.replace(",", "/")] for row in groups], list(want))
+            for row, members in zip(groups, want.values()):
+                n = sum(int(m["n"]) for m in members)
+                self.assertEqual(int(row["n"]), n)
+                for metric in ("MAE", "coverage"):
+                    mean = sum(float(m[metric]) * int(m["n"]) for m in members) / n
+                    self.assertAlmostEqual(float(row[metric]), mean, places=9)
+
+    def test_the_console_shows_the_worst_the_median_and_the_best(self):
+        out = self.train().out
+        shown = [line.split()[:2] for line in out.splitlines() if line.startswith(("  worst", "  median", "  best"))]
+        self.assertEqual([rank for rank, _ in shown], ["worst"] * 3 + ["median", "best"])
+        self.assertIn("12 series", out)
+        with open(self.path("p.model.run/report.html"), encoding="utf-8") as f:
+            page = f.read()
+        for rank, name in shown:
+            self.assertIn(f"{rank} {name}", page)
+
+    def test_a_backtest_sums_its_folds(self):
+        out = self.stretto("backtest", "p.csv", *TRAIN, "--folds", 2, "--scores", "b.csv", "--by", "item").out
+        self.assertIn("3 groups by item", out)
+        folds = json.loads(self.stretto("backtest", "p.csv", *TRAIN, "--folds", 2, "--json", "--by", "item").out)
+        for k, row in enumerate(read(self.path("b.csv"))):
+            parts = [fold["groups"][k] for fold in folds]
+            self.assertEqual(int(row["n"]), sum(p["n"] for p in parts))
+            self.assertAlmostEqual(float(row["MAE"]), sum(p["MAE"] * p["n"] for p in parts) / int(row["n"]), places=9)
+
+    def test_columns_of_a_table_are_series(self):
+        self.write("wide.csv", "a,b\n" + "".join(f"{math.sin(k):.4f},{math.cos(k) * 5:.4f}\n" for k in range(200)))
+        self.stretto("train", "wide.csv", "--target", "a,b", "--horizon", 4, "--steps", 5, "--quiet", "-o", "w.model", "--scores", "w.csv")
+        self.assertEqual([row["series"] for row in read(self.path("w.csv"))], ["a", "b"])
+        self.refused("E106", "train", "wide.csv", "--target", "a,b", "--horizon", 4, "--by", "a", "-o", "x.model")
+
+    def test_by_names_columns_that_describe_series(self):
+        self.write("promo.csv", "".join(line + ("," + ("promo" if k == 0 else "xy"[k % 2])) + "\n"
+                                        for k, line in enumerate(panel().splitlines())))
+        self.refused("E102", "train", "p.csv", *TRAIN, "--by", "y", "-o", "x.model")
+        self.refused("E214", "train", "promo.csv", *TRAIN, "--cat", "promo", "--by", "promo", "-o", "x.model")
+
+    def refused(self, code, *words):
+        self.assertIn(code, self.stretto(*words, status=None).err)
+
+
+if __name__ == "__main__":
+    e2e.main()
