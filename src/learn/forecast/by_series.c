@@ -82,7 +82,7 @@ static err check_constant(const struct series *s, i32 cat, const char *name) {
 
 static err add_key(const struct series *s, const char *name, struct keys *out) {
     char fix[TEXT];
-    if (!s->panel) return FAIL_AT(E106, "--by", "no --by", "--by groups the series of a panel, which --id names");
+    if (!s->panel) return FAIL_AT(E106, "--by", "no --by", "these data are no panel: --id names no series");
     if (out->n == BY_MOST) return FAIL_AT(E106, "--by", "fewer columns", "--by has more than %d columns", BY_MOST);
     struct key *k = &out->key[out->n++];
     if (!find_key(s, name, k))
