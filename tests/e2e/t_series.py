@@ -7,6 +7,7 @@ import datetime
 import io
 import json
 import math
+import os
 import random
 
 import e2e
@@ -129,6 +130,53 @@ class Scores(Case):
 
     def refused(self, code, *words):
         self.assertIn(code, self.stretto(*words, status=None).err)
+
+
+class Predict(Case):
+    """Forecasts go to the file series after series: the table of them is never whole in memory."""
+    HORIZON, MANY = 400, 4000
+
+    def rows(self, series, days):
+        first = datetime.date(2023, 1, 1)
+        return [f"s{s},{first + datetime.timedelta(d)},{10 + s % 9 + d % 7 * 3}" for s in range(series) for d in range(days)]
+
+    def setUp(self):
+        super().setUp()
+        self.write("few.csv", "\n".join(["id,ds,y"] + self.rows(12, self.HORIZON * 3)) + "\n")
+        self.write("many.csv", "\n".join(["id,ds,y"] + self.rows(self.MANY, 30)) + "\n")
+        self.stretto("train", "few.csv", "--id", "id", "--target", "y", "--horizon", self.HORIZON, "--context", 14, "--base", "season",
+                     "--no-correction", "--test", 0, "--quiet", "-o", "h.model")
+
+    def peak(self, *words):
+        child = os.posix_spawn(e2e.PROGRAM, [e2e.PROGRAM, *words], {**self.environment(), "LC_ALL": "C"}, file_actions=[
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_DUP2, 1, 2)])
+        _, status, usage = os.wait4(child, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+        return usage.ru_maxrss * 1024
+
+    def test_memory_is_smaller_than_the_table_of_forecasts(self):
+        out = self.path("long.csv")
+        peak = self.peak("predict", self.path("h.model"), self.path("many.csv"), "-o", out)
+        size = os.path.getsize(out)
+        self.assertGreater(size, 20 << 20)
+        self.assertLess(peak, size)
+        with open(out, encoding="utf-8") as f:
+            ids = [line.split(",", 1)[0] for line in f][1:]
+        self.assertEqual(ids, [f"s{s}" for s in range(self.MANY) for _ in range(self.HORIZON)])
+
+    def test_the_file_holds_what_the_console_shows(self):
+        shown = self.stretto("predict", "h.model", "few.csv").out
+        self.stretto("predict", "h.model", "few.csv", "-o", "f.csv")
+        with open(self.path("f.csv"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), shown)
+
+    def test_a_prediction_that_fails_keeps_the_old_file(self):
+        self.write("f.csv", "old\n")
+        self.write("empty.csv", "id,ds,y\n" + "s0,2023-01-01,\ns0,2023-01-02,\n")
+        self.assertNotEqual(self.stretto("predict", "h.model", "empty.csv", "-o", "f.csv", status=None).status, 0)
+        with open(self.path("f.csv"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), "old\n")
+        self.assertEqual([n for n in os.listdir(self.dir) if n.endswith(".tmp")], [])
 
 
 if __name__ == "__main__":
