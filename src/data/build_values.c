@@ -23,7 +23,7 @@ static i64 first_row(const struct build *b, i32 c, i64 i, i64 *n) {
     return p->group[g];
 }
 
-/* Value of column c at row i: NaN if absent or missing, the mean of duplicates. */
+/* Value of column c at row i: NaN if absent or missing, the mean of duplicates; of targets the sum with --resample STEP:sum. */
 static f64 cell(const struct build *b, i32 c, i64 i) {
     i64 n, row = first_row(b, c, i, &n), present = 0;
     if (row < 0) return (f64)NAN;
@@ -35,6 +35,7 @@ static f64 cell(const struct build *b, i32 c, i64 i) {
         const f64 x = v[order ? order[k] : k];
         if (!isnan(x)) sum += x, present++;
     }
+    if (b->sums && present && c < b->ntarget * build_width(b)) return sum;
     return present ? sum / (f64)present : (f64)NAN;
 }
 
@@ -363,6 +364,7 @@ err build_values(struct build *b, struct series *s) {
     if (b->bad) return 0;
     s->nrow = b->n;
     s->merged = b->merged;
+    s->resampled = b->resampled;
     s->panel = b->panel != NULL;
     s->ntarget = b->ntarget * build_width(b);
     s->npast = b->npast;

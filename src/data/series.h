@@ -32,7 +32,8 @@ struct freq {
 
 struct series {
     i64 nrow;
-    i64 merged;                 /* file rows merged into the previous row, which has the same time */
+    i64 merged;                 /* file rows merged into the previous row, which has the same time or step (resampled) */
+    bool resampled;             /* by --resample */
     i32 ncol;                   /* targets first, then past-only, then known-future numeric columns */
     i32 ntarget, npast, nknown; /* covariates: of each target, in a panel */
     bool panel;

@@ -179,5 +179,70 @@ class Predict(Case):
         self.assertEqual([n for n in os.listdir(self.dir) if n.endswith(".tmp")], [])
 
 
+class Resample(Case):
+    """--resample gives the model of the file whose rows were merged beforehand."""
+    FEW = ("--target", "y", "--horizon", 4, "--steps", 5, "--members", 1, "--test", 12, "--quiet")
+
+    def same(self, raw, merged, *words, given=()):
+        """Trains on raw records with --resample and on merged rows without; forecasts are the same, of both from their own file."""
+        self.write("raw.csv", raw)
+        self.write("merged.csv", merged)
+        self.stretto("train", "raw.csv", *self.FEW, *words, *given, "-o", "raw.model")
+        self.stretto("train", "merged.csv", *self.FEW, *given, "-o", "merged.model")
+        want = self.stretto("predict", "merged.model", "merged.csv").out
+        self.assertEqual(self.stretto("predict", "raw.model", "raw.csv").out, want)
+        return table(want)
+
+    def events(self, hours, most=4):
+        """Records at irregular times: per hour a list of (second, value)."""
+        draw = random.Random(11)
+        return [sorted((draw.randrange(3600), draw.randrange(1, 20) + 5 * (h % 6)) for _ in range(draw.randrange(1, most)))
+                for h in range(hours)]
+
+    def test_events_become_rows_by_each_rule(self):
+        hours = self.events(150)
+        start = datetime.datetime(2024, 1, 1)
+        raw = "t,y\n" + "".join(f"{start + datetime.timedelta(hours=h, seconds=s)},{y}\n" for h, of in enumerate(hours) for s, y in of)
+        for rule, merge in ("sum", sum), ("mean", lambda v: sum(v) / len(v)), ("last", lambda v: v[-1]):
+            rows = "t,y\n" + "".join(f"{start + datetime.timedelta(hours=h)},{merge([y for _, y in of])!r}\n" for h, of in enumerate(hours))
+            self.same(raw, rows, "--resample", "1h:" + rule)
+
+    def test_hourly_and_daily_series_of_a_panel_become_daily(self):
+        first = datetime.datetime(2024, 1, 3)
+        raw, merged = ["id,t,y"], ["id,t,y"]
+        for day in range(90):
+            hourly = [10 + day % 7 + h for h in range(24)]
+            raw += [f"a,{first + datetime.timedelta(days=day, hours=h)},{y}" for h, y in enumerate(hourly)]
+            raw.append(f"b,{first + datetime.timedelta(days=day)},{5 + day % 7 * 2}")
+            merged.append(f"a,{first + datetime.timedelta(days=day)},{sum(hourly) / 24!r}")
+            merged.append(f"b,{first + datetime.timedelta(days=day)},{5 + day % 7 * 2}")
+        self.write("mixed.csv", "\n".join(raw) + "\n")
+        refused = self.stretto("train", "mixed.csv", "--id", "id", *self.FEW, "-o", "x.model", status=None).err
+        self.assertIn("E210", refused)
+        self.assertIn("--resample 1d:mean", refused)
+        rows = self.same("\n".join(raw) + "\n", "\n".join(merged) + "\n", "--resample", "1d", given=("--id", "id"))
+        self.assertEqual({row["time"] for row in rows if row["step"] == "1"}, {str((first + datetime.timedelta(days=90)).date())})
+
+    def test_days_become_weeks_from_monday_and_months(self):
+        first = datetime.date(2019, 1, 1)
+        days = [(first + datetime.timedelta(d), 20 + d % 7 + d // 30 % 12) for d in range(365 * 5 + 1)]
+        raw = "t,y\n" + "".join(f"{day},{y}\n" for day, y in days)
+        for step, begin in ("1w", lambda d: d - datetime.timedelta(d.weekday())), ("1month", lambda d: d.replace(day=1)), \
+                ("3month", lambda d: d.replace(day=1, month=(d.month - 1) // 3 * 3 + 1)):
+            total = {}
+            for day, y in days:
+                total[begin(day)] = total.get(begin(day), 0) + y
+            self.same(raw, "t,y\n" + "".join(f"{t},{y}\n" for t, y in total.items()), "--resample", step + ":sum")
+
+    def test_wrong_values_are_refused(self):
+        self.write("d.csv", "t,y\n" + "".join(f"2024-01-{d:02d},{d}\n" for d in range(1, 31)))
+        self.write("n.csv", "y,z\n1,2\n2,3\n3,4\n")
+        for code, words in ("E103", ("d.csv", "--resample", "1lightyear")), ("E103", ("d.csv", "--resample", "1d:most")), \
+                ("E106", ("d.csv", "--resample", "7d", "--freq", "1d")), ("E106", ("n.csv", "--resample", "7d")):
+            said = self.stretto("train", *words, "--target", "y", "-o", "x.model", status=None).err
+            self.assertIn(code, said)
+            self.assertIn("--resample", said)
+
+
 if __name__ == "__main__":
     e2e.main()
