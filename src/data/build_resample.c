@@ -69,8 +69,8 @@ err build_resample_fix(const struct build *b, char out[RESAMPLE_FIX]) {
     static const struct {
         const char *text;
         i64 step;
-    } steps[] = {{"1s", 1}, {"10s", 10}, {"1min", 60}, {"5min", 300}, {"15min", 900}, {"1h", 3600}, {"6h", 21600}, {"1d", DAY},
-                 {"1w", WEEK}, {"1month", 31 * DAY}, {"1year", 366 * DAY}};
+    } steps[] = {{"1s", 1},     {"10s", 10}, {"1min", 60}, {"5min", 300},        {"15min", 900},      {"1h", 3600},
+                 {"6h", 21600}, {"1d", DAY}, {"1w", WEEK}, {"1month", 31 * DAY}, {"1year", 366 * DAY}};
     i64 *apart;
     size_t k = 0;
     NEW_SPILL(apart, b->n);
