@@ -9,7 +9,7 @@
 #include "data/build.h"
 #include "data/mend.h"
 
-enum { SAMPLE = 4096, NAME_BYTES = 430 };
+enum { SAMPLE = 4096, NAME_BYTES = 430, EARLY = 16 };
 static const f64 FAR = 1e6, HUGE_CELL = 1e30, CLOSE = 64;
 
 /* The table rows behind row i of column c; in a panel they are numbers in its order. */
@@ -214,17 +214,19 @@ static err check_cells(struct build *b) {
 
 /* Offset to subtract before conversion to f32, since 1e9 + 3 would lose the 3: the first value if the others are closer to it
  * than it is to zero, else 0. The first value, so that appended rows change no earlier cell; 0 with --gaps zero, so that zero
- * stays exact. */
+ * stays exact. Only early values decide, those of the first two fifths of the rows or a few: how training rows are rounded must
+ * not depend on the test part. */
 static f64 offset(const struct build *b, i32 c) {
     f64 first = (f64)NAN, distance = 0;
     i64 n = 0;
-    for (i64 i = 0; i < b->n; i++) {
+    for (i64 i = 0; i < b->n && (5 * i < 2 * b->n || n < EARLY); i++) {
         f64 v = cell(b, c, i);
         if (isnan(v)) continue;
         if (n++ == 0) first = v;
         distance += fabs(v - first);
     }
-    return n && distance > 0 && fabs(first) > CLOSE * distance / (f64)n ? b->gaps == GAPS_ZERO ? (f64)(f32)first : first : 0;
+    const bool far = n && fabs(first) > CLOSE * distance / (f64)n;
+    return far ? b->gaps == GAPS_ZERO ? (f64)(f32)first : first : 0;
 }
 
 /* Interpolates missing cells linearly, never before the first or after the last value; filled (may be NULL) marks them. */
