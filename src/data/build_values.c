@@ -178,24 +178,47 @@ static err absurd(const struct build *b, i32 c, f64 *buf) {
                    name_of(b, c, name), median, spread, many);
 }
 
-static err constant_target(const struct build *b, i32 c) {
-    const i32 col = build_column(b, c);
-    f64 first = (f64)NAN;
+/* The values of a column that are there; *first: one of them.  -1 = they differ. */
+static i64 same_values(const struct build *b, i32 c, f64 *first) {
     i64 n = 0;
+    *first = (f64)NAN;
     for (i64 i = 0; i < b->n; i++) {
         f64 v = cell(b, c, i);
         if (isnan(v)) continue;
-        if (n++ && v != first) return 0;
-        first = v;
+        if (n++ && v != *first) return -1;
+        *first = v;
     }
-    if (n == 0) return 0; /* missing_target reports it */
+    return n;
+}
+
+static err constant_target(const struct build *b, i32 c) {
+    const i32 col = build_column(b, c);
+    f64 first;
+    const i64 n = same_values(b, c, &first);
+    if (n <= 0) return 0; /* missing_target reports that there are none */
     char fix[600], word[MEND_PATH];
     snprintf(fix, sizeof fix, "another --target   or   --target all --ignore %s", mend_word(b->t->col[col].name, word));
     return FAIL_AT(E212, b->t->path, fix, "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first,
                    (long long)n);
 }
 
-/* A panel may have series that stay the same: its others do not. */
+/* A panel may have series that stay the same, but not all of them. */
+static err constant_panel(const struct build *b) {
+    i32 constant = 0, which = 0;
+    f64 first, value = (f64)NAN;
+    for (i32 c = 0; c < b->panel->n; c++) {
+        const i64 n = same_values(b, c, &first);
+        if (n < 0) return 0;
+        if (n == 0) continue;
+        value = first, which = c;
+        constant++;
+    }
+    if (constant == 0) return 0; /* missing_target reports it */
+    return FAIL_AT(E212, b->t->path, "another --target",
+                   "target \"%s\" stays the same in each of the %d series (%.15g in \"%s\")", b->t->col[build_column(b, 0)].name,
+                   constant, value, b->panel->name[which]);
+}
+
 static err check_cells(struct build *b) {
     f64 *buf;
     NEW(buf, SAMPLE);
@@ -209,6 +232,7 @@ static err check_cells(struct build *b) {
         if (e >= 0 && target && !b->panel && !b->o->of_model) e = build_problem(b, col, constant_target(b, c));
     }
     mem_free(buf);
+    if (e >= 0 && b->panel && !b->o->of_model) e = build_problem(b, build_column(b, 0), constant_panel(b));
     return e;
 }
 

@@ -125,8 +125,8 @@ static int by_error(const void *pa, const void *pb) {
     return a->line - b->line;
 }
 
-/* Lines that have an error, worst first; returns their number. */
-static i32 rank(const struct score_lines *l, struct ranked *of) {
+/* Lines that have an error, worst first; returns their number. *all: with the others that have cells, which follow. */
+static i32 rank(const struct score_lines *l, struct ranked *of, i32 *all) {
     struct line_values v;
     bool mase = false;
     i32 n = 0;
@@ -140,6 +140,11 @@ static i32 rank(const struct score_lines *l, struct ranked *of) {
         if (!isnan(error)) of[n++] = (struct ranked){error, i};
     }
     qsort(of, (size_t)n, sizeof *of, by_error);
+    *all = n;
+    for (i32 i = 0; i < l->n; i++) {
+        lines_values(l, i, &v);
+        if (l->line[i].n > 0 && isnan(mase ? v.mase : v.mae)) of[(*all)++] = (struct ranked){0, i};
+    }
     return n;
 }
 
@@ -152,9 +157,11 @@ err lines_pick(const struct score_lines *l, struct lines_shown *out) {
     struct ranked *of;
     *out = (struct lines_shown){0};
     NEW(of, imax(1, l->n));
-    const i32 n = rank(l, of);
-    if (n <= (l->groups ? LINES_SHOWN : FEW_SERIES)) {
-        for (i32 i = 0; i < n; i++) show(out, of[i].line, "");
+    i32 all;
+    const i32 n = rank(l, of, &all);
+    const bool few = all <= (l->groups ? LINES_SHOWN : FEW_SERIES);
+    if (few || n <= WORST + 1) {
+        for (i32 i = 0; i < (few ? all : n); i++) show(out, of[i].line, "");
     } else {
         for (i32 i = 0; i < WORST; i++) show(out, of[i].line, "worst ");
         show(out, of[n / 2].line, "median ");

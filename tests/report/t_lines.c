@@ -77,8 +77,11 @@ TEST(the_worst_median_and_best_are_picked_by_mase) {
     assert_string_equal(s.rank[0], "worst ");
     assert_string_equal(s.rank[3], "median ");
     make(line, &l, 4);
+    line[3].nmase = 0; /* shown last where all lines are */
     assert_int_equal(lines_pick(&l, &s), 0);
     assert_int_equal(s.n, 4);
+    assert_int_equal(s.line[0], 2);
+    assert_int_equal(s.line[3], 3);
     assert_string_equal(s.rank[0], "");
     l.groups = true, l.n = 0;
     assert_int_equal(lines_pick(&l, &s), 0);

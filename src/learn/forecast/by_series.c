@@ -162,7 +162,7 @@ static void line_of(const struct forecast_scores *s, i32 c, i32 step, bool origi
     out->ee = v.mse * n;
     if (v.nd > 0 || v.mae > 0) out->ay = isnan(v.nd) ? 0 : out->ae / v.nd;
     out->pin = s->nband > 0 ? v.pinball * n : 0;
-    out->inside = v.nband > 0 ? v.coverage[0] * n : 0;
+    out->inside = v.nband > 0 && isfinite(v.pinball) ? v.coverage[0] * n : (f64)NAN; /* no band was measured */
     if (!isnan(v.mase)) out->mase = v.mase * n, out->nmase = n;
     for (i32 r = SCORE_NAIVE; r < SCORE_ROWS; r++) {
         if (!s->row[r]) continue;
