@@ -12,7 +12,8 @@
 #include "launch/stage.h"
 
 /* Options of train that name files it reads, and files it writes. */
-static const enum opt_id reads[] = {OPT_config, OPT_template, OPT_plan, OPT_replay}, writes[] = {OPT_log, OPT_trace, OPT_plot};
+static const enum opt_id reads[] = {OPT_config, OPT_template, OPT_plan, OPT_replay},
+                         writes[] = {OPT_log, OPT_trace, OPT_plot, OPT_scores};
 
 /* Puts `now` in place of a path in a word: PATH, or --name=PATH. */
 static stretto_err replace(struct inner *in, const char **word, const char *path, const char *now) {

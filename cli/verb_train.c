@@ -164,7 +164,8 @@ stretto_err cmd_train(struct cli *c) {
 }
 
 stretto_err cmd_resume(struct cli *c) {
-    static const enum opt_id later[] = {OPT_plot, OPT_trace, OPT_require_skill}; /* set when the run began, used at its end */
+    /* set when the run began, used at its end */
+    static const enum opt_id later[] = {OPT_plot, OPT_trace, OPT_scores, OPT_by, OPT_require_skill};
     char config[4200], *data = NULL, *model = NULL, *run_dir;
     TRY(stretto_run_fetch(c->args.arg[0], &run_dir));
     snprintf(config, sizeof config, "%s/config.json", run_dir);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/lost.h"
+#include "api/score_file.h"
 #include "base/json.h"
 
 enum { FOLDS_MOST = 1000 };
@@ -17,6 +18,8 @@ struct backtest {
     bool each;
     i64 border[FOLDS_MOST + 1];
     struct str table;
+    struct score_lines *lines;      /* of series or groups, summed over the folds */
+    struct arena arena;             /* holds them */
     struct js *json;
     f64 model, naive;               /* sums of errors over the folds with targets, for the last line */
     i32 scored;                     /* number of those folds */
@@ -33,14 +36,24 @@ static err fit_before(struct backtest *b, i64 rows) {
     return learner_fit(t->learner, &job, &b->m);
 }
 
+static err sum_lines(struct backtest *b, const struct score_lines *l) {
+    if (!l) return 0;
+    if (!b->lines) return lines_copy(&b->arena, l, &b->lines);
+    lines_add(b->lines, l);
+    return 0;
+}
+
 static err show_fold(struct backtest *b, const struct scores *scores) {
     struct str json = {0};
     struct js *one = NULL;
-    table_text(&b->table, scores->table);
+    struct score_table shown = *scores->table;
+    shown.lines = NULL; /* last_line shows those of all folds */
+    table_text(&b->table, &shown);
     table_json(&json, scores->table);
     err e = js_parse(str_text(&json), json.len, "fold", &one);
     str_free(&json);
     if (e >= 0) js_push(b->json, one);
+    if (e >= 0) e = sum_lines(b, scores->table->lines);
     if (!scores->best) return e;
     b->model += scores->error;
     b->naive += scores->baseline;
@@ -58,6 +71,7 @@ static void last_line(struct backtest *b) {
     str_addf(&b->table, ": error %.6g, best naive forecast of each fold %.6g", b->model / b->scored, b->naive / b->scored);
     if (b->naive > 0) str_addf(&b->table, ", skill %+.1f%%", 100 * (1 - b->model / b->naive));
     str_add(&b->table, "\n");
+    if (b->lines) lines_text(&b->table, b->lines);
 }
 
 static err one_fold(struct backtest *b, i32 k) {
@@ -92,7 +106,7 @@ static err run(struct backtest *b) {
         if (e != 0) return e;
     }
     last_line(b);
-    return 0;
+    return score_file(&t->o, b->lines);
 }
 
 stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json, char **out) {
@@ -110,5 +124,6 @@ stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto
     if (e == 0) e = text_give(json ? &text : &b.table, out);
     str_free(&text);
     str_free(&b.table);
+    arena_free(&b.arena);
     return e;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/score_file.h"
 #include "base/file.h"
 
 /* ------------------------------------------------------------------ data ---------------------------------------------------- */
@@ -123,42 +124,66 @@ static void add_number(struct str *out, const struct prediction_cell *c) {
     str_add(out, text);
 }
 
-static err csv_head(void *self, i32 ncol, const struct prediction_column *column) {
-    struct str *out = self;
-    for (i32 i = 0; i < ncol; i++) {
-        if (i) str_add(out, ",");
-        str_add_csv(out, column[i].name);
-    }
-    str_add(out, "\n");
+/* Predictions as text: kept for "-", otherwise written to a file piece by piece.  The file appears with its last piece. */
+struct text_out {
+    struct str text;
+    const char *path;
+    struct file_out file;
+    bool open;
+};
+
+enum { PIECE = 1 << 18 };
+
+static err write_piece(struct text_out *o) {
+    TRY(str_ok(&o->text));
+    if (!o->open) TRY(file_create(o->path, &o->file));
+    o->open = true;
+    TRY(file_write(&o->file, str_text(&o->text), (i64)o->text.len));
+    o->text.len = 0;
     return 0;
 }
 
-static err csv_row(void *self, i32 ncol, const struct prediction_cell *cell) {
-    struct str *out = self;
+static err end_line(struct text_out *o) {
+    str_add(&o->text, "\n");
+    return o->path && o->text.len >= PIECE ? write_piece(o) : 0;
+}
+
+static err csv_head(void *self, i32 ncol, const struct prediction_column *column) {
+    struct text_out *out = self;
     for (i32 i = 0; i < ncol; i++) {
-        if (i) str_add(out, ",");
-        if (cell[i].text) str_add_csv(out, cell[i].text);
-        else add_number(out, &cell[i]);
+        if (i) str_add(&out->text, ",");
+        str_add_csv(&out->text, column[i].name);
     }
-    str_add(out, "\n");
-    return 0;
+    return end_line(out);
+}
+
+static err csv_row(void *self, i32 ncol, const struct prediction_cell *cell) {
+    struct text_out *out = self;
+    for (i32 i = 0; i < ncol; i++) {
+        if (i) str_add(&out->text, ",");
+        if (cell[i].text) str_add_csv(&out->text, cell[i].text);
+        else add_number(&out->text, &cell[i]);
+    }
+    return end_line(out);
 }
 
 /* Lines of text, as they are. */
 static err text_row(void *self, i32 ncol, const struct prediction_cell *cell) {
-    struct str *out = self;
-    for (i32 i = 0; i < ncol; i++) str_add(out, cell[i].text);
-    str_add(out, "\n");
-    return 0;
+    struct text_out *out = self;
+    for (i32 i = 0; i < ncol; i++) str_add(&out->text, cell[i].text);
+    return end_line(out);
 }
 
 stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out) {
-    struct str text = {0};
-    const struct prediction_sink csv = {.head = csv_head, .row = csv_row, .self = &text, .wide = wide != 0};
-    const struct prediction_sink lines = {.row = text_row, .self = &text};
+    struct text_out to = {.path = strcmp(path, "-") == 0 ? NULL : path};
+    const struct prediction_sink csv = {.head = csv_head, .row = csv_row, .self = &to, .wide = wide != 0};
+    const struct prediction_sink lines = {.row = text_row, .self = &to};
     err e = predict(self, data, self->m->learner->ops->lines ? &lines : &csv);
-    if (e >= 0) return strcmp(path, "-") == 0 ? text_give(&text, out) : file_write_text(path, &text);
-    str_free(&text);
+    if (e >= 0 && !to.path) return text_give(&to.text, out);
+    if (e >= 0) e = write_piece(&to);
+    if (to.open && e >= 0) e = file_commit(&to.file);
+    else if (to.open) file_abort(&to.file);
+    str_free(&to.text);
     return e;
 }
 
@@ -180,6 +205,7 @@ stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config
     const struct scoring q = {.show = config ? &config->o : &self->config.o, .since = config ? config->o.since : NULL};
     err e = score(self, data->set, &q, &s);
     if (e >= 0 && s.said[0]) str_addf(&self->note, "%s%s", self->note.len ? "\n" : "", s.said);
+    if (e >= 0 && s.table && config) e = score_file(&config->o, s.table->lines);
     if (e >= 0 && s.table) {
         if (json) table_json(&text, s.table);
         else table_text(&text, s.table);

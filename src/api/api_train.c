@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/keep.h"
+#include "api/score_file.h"
 #include "api/lost.h"
 #include "api/mirror.h"
 #include "api/plan_shape.h"
@@ -228,6 +229,7 @@ static err results(struct stretto_trainer *t) {
     event_phase(&t->events, "score");
     do e = score(t);
     while (e < 0 && lost_left(t, e, "to score the model"));
+    if (e >= 0 && trainer_scored(t)) keep_output(t, score_file(&t->o, t->scores.table->lines), "--scores");
     if (e >= 0 && t->model->record.len == 0) e = trainer_record(t, &t->model->record);
     if (e >= 0) return t->model->m->stopped;
     keep_output(t, e, "--run-dir");

@@ -77,7 +77,7 @@ err keep_foresee(void *trainer, i64 model, i64 checkpoint) {
     TRY(run_dir_path(t, "report.html", in_run));
     struct need need[] = {{in_run, "--run-dir", REPORT_BYTES, {0}, false}, {t->model_path, "--out", model, {0}, false},
                           {t->o.log, "--log", TEXT_BYTES, {0}, false},     {t->o.plot, "--plot", TEXT_BYTES, {0}, false},
-                          {t->o.trace, "--trace", TEXT_BYTES, {0}, false}};
+                          {t->o.trace, "--trace", TEXT_BYTES, {0}, false}, {t->o.scores, "--scores", TEXT_BYTES, {0}, false}};
     TRY(check_room(need, COUNT(need)));
     if (need[0].known && (f64)(2 * checkpoint) > need[0].room.bytes - (f64)model)
         event_note(&t->events, EVENT_WARNING, "checkpoints will not fit: two of %.2f MB, and %.2f MB are free for %s",

@@ -30,6 +30,8 @@ struct build {
     bool bad;                     /* a problem was added to found */
     enum gaps gaps;
     enum dups dups;
+    bool resampled;               /* --resample: freq is its step */
+    bool sums;                    /* the target of merged rows is their sum, not their mean */
     i32 ntime, time_col[TIME_PARTS];
     i32 nid, id_col[ID_PARTS]; /* columns that name the series of a row; 0 = one series */
     struct panel *panel;       /* NULL = one series; set by build_times */
@@ -84,6 +86,16 @@ i32 target_score(const struct build *b, const struct column *c, i32 gaps);
 i32 target_gaps(const struct build *b);
 err build_times(struct build *b);    /* build_times.c: time, row, same; duplicates, since, until */
 err build_order(struct build *b);    /* build_order.c: refuses decreasing times, and duplicates that --dups must not merge */
+struct str;
+/* build_ids.c: one or two columns of words or whole numbers that tell series apart where times repeat: their names as for --id
+ * are added to ids. *series: number of series; 0 = there are no such columns. E601. */
+err build_find_ids(const struct build *b, struct str *ids, i32 *series);
+/* build_resample.c: reads --resample into freq, dups and sums. E103, E106. */
+err build_resample(struct build *b);
+void build_floor_times(struct build *b); /* moves the times down to the steps of --resample; no effect without it */
+/* A remedy for rows (two or more) that lie at no common step. */
+enum { RESAMPLE_FIX = 80 };
+err build_resample_fix(const struct build *b, char out[RESAMPLE_FIX]);
 err build_grid(struct build *b);     /* build_gaps.c: frequency, absent rows */
 err build_values(struct build *b, struct series *s); /* build_values.c: columns, missing cells, absurd values */
 

@@ -43,11 +43,11 @@ static err give_season(struct build *b) {
 
 static err find_step(struct build *b) {
     const char *freq = text_or(b->o->freq, "auto");
-    bool given = strcmp(freq, "auto") != 0;
-    b->freq.season = 1;
+    const bool given = strcmp(freq, "auto") != 0 && !b->resampled;
+    if (!b->resampled) b->freq.season = 1;
     if (given) TRY(freq_parse(freq, &b->freq));
     if (given && b->freq.months > 0 && b->time) b->freq.day = freq_day(b->time, b->n);
-    if (!given && b->time) freq_infer(b->time, b->n, &b->freq);
+    if (!given && !b->resampled && b->time) freq_infer(b->time, b->n, &b->freq);
     for (i32 k = 0; k < b->ntime; k++) {
         const struct column *c = &b->t->col[b->time_col[k]];
         if (!c->zoned) continue;
@@ -100,12 +100,14 @@ static err other_step(const struct build *b) {
 }
 
 static err irregular(const struct build *b, const struct gap_count *g) {
-    char where[256], from[32], to[32];
+    char where[256], from[32], to[32], resample[RESAMPLE_FIX], fix[RESAMPLE_FIX + 100];
     struct freq none = {0};
+    TRY(build_resample_fix(b, resample));
+    snprintf(fix, sizeof fix, "%s\n--time-format row   (rows are the time)   or   another --freq", resample);
     table_where(b->t, b->row[g->first_off], NULL, where);
     time_format(b->time[g->first_off - 1], &none, from);
     time_format(b->time[g->first_off], &none, to);
-    return FAIL_AT(E210, where, "--time-format row   (rows are the time)   or   another --freq",
+    return FAIL_AT(E210, where, fix,
                    "%s steps expected, %lld of %lld rows lie between them\nfirst: from %s to %s", b->freq.name, (long long)g->off,
                    (long long)b->n, from, to);
 }

@@ -180,6 +180,26 @@ static void place(const struct build *b, i64 i, char where[256], char now[32]) {
     time_format(b->time[i], &none, now);
 }
 
+/* Where columns with numbers name the series: *e becomes the error, with a remedy that keeps all rows. */
+static err numbered(const struct build *b, i64 at, i32 code, err *e) {
+    char where[256], now[32], before[32], fix[FIX_BYTES], word[MEND_PATH];
+    struct str ids = {0};
+    i32 series;
+    *e = 0;
+    TRY(build_find_ids(b, &ids, &series));
+    if (series > 0) {
+        place(b, at - 1, where, before);
+        place(b, at, where, now);
+        snprintf(fix, sizeof fix, "--id %s   (a panel: each series keeps its rows)", mend_words(str_text(&ids), word));
+        *e = code == E209 ? FAIL_AT(E209, where, fix, "time goes back from %s to %s: several series in one file (%d by \"%s\")",
+                                    before, now, series, str_text(&ids))
+                          : FAIL_AT(E211, where, fix, "time %s comes again: several series in one file (%d by \"%s\")", now,
+                                    series, str_text(&ids));
+    }
+    str_free(&ids);
+    return 0;
+}
+
 static err unsorted(const struct build *b, i64 at, i64 backs, bool descending) {
     char where[256], now[32], before[32], fix[FIX_BYTES];
     struct key k;
@@ -193,6 +213,9 @@ static err unsorted(const struct build *b, i64 at, i64 backs, bool descending) {
                        "time goes back from %s to %s where \"%s\"%s changes: several series in one file (%lld of them)", before,
                        now, k.c[0]->name, k.n > 1 ? ", with others," : "", (long long)series);
     }
+    err e;
+    TRY(numbered(b, at, E209, &e));
+    if (e < 0) return e;
     mend_order(b, descending, fix);
     return FAIL_AT(E209, where, fix,
                    descending ? "the newest row comes first: %s, then %s (%lld such place%s)%s"
@@ -289,6 +312,9 @@ static err duplicates(const struct build *b, const struct again *a) {
                                                                  "--time DATE,CLOCK   (when two columns make the time)";
     const struct column *hours = b->ntime == 1 && 2 * a->count > b->n ? hours_of(b) : NULL;
     struct str columns = {0};
+    err e = 0;
+    if (!hours) TRY(numbered(b, a->first, E211, &e));
+    if (e < 0) return e;
     place(b, a->first, where, now);
     if (hours) {
         str_list_add(&columns, b->t->col[b->time_col[0]].name);

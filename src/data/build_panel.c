@@ -246,6 +246,7 @@ static err arrange(struct build *b, struct panel *p) {
     NEW(p->order, b->n);
     for (i64 k = 0; k < b->n; k++) p->order[k] = k;
     qsort_r(p->order, (size_t)b->n, sizeof *p->order, by_series_and_time, &s);
+    build_floor_times(b);
     TRY(group_rows(b, p));
     choose_duplicates(b, p);
     return b->time ? common_times(b, p) : common_numbers(b, p);
@@ -272,11 +273,23 @@ static err absent(const struct build *b, i32 s, i64 steps, i64 row, i32 others) 
                    b->freq.name, p->name[s], (long long)steps, from, more);
 }
 
+/* The step of a series as --resample takes it: "7d", "3h", "12month". */
+static void step_text(const struct freq *f, i64 steps, char out[32]) {
+    const i64 s = f->step * steps;
+    const bool days = s % 86400 == 0, hours = s % 3600 == 0, minutes = s % 60 == 0;
+    if (f->months > 0) snprintf(out, 32, "%lldmonth", (long long)(f->months * steps));
+    else snprintf(out, 32, "%lld%s", (long long)(s / (days ? 86400 : hours ? 3600 : minutes ? 60 : 1)),
+                  days ? "d" : hours ? "h" : minutes ? "min" : "s");
+}
+
 static err mixed(const struct build *b, i32 s, i64 step) {
     const struct panel *p = b->panel;
-    char where[256];
+    char where[256], coarse[32], fix[160];
+    step_text(&b->freq, step, coarse);
+    snprintf(fix, sizeof fix, "--resample %s:mean   (all series to this step; or :sum, or :last)\n"
+             "--gaps mask   (the steps between are not known)", coarse);
     table_where(b->t, p->order[p->group[p->first[s]]], NULL, where);
-    return FAIL_AT(E210, where, "the series of one frequency in a file   or   --gaps mask   (the steps between are not known)",
+    return FAIL_AT(E210, where, fix,
                    "series \"%s\" has a row every %lld steps of the panel, which is %s: two frequencies", p->name[s],
                    (long long)step, b->freq.name);
 }

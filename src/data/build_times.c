@@ -249,8 +249,10 @@ err build_times(struct build *b) {
         return e;
     }
     TRY(cut_range(b));
+    TRY(build_resample(b));
     if (b->nid > 0) return build_panel(b);
     if (!b->time) return 0;
     TRY(build_order(b));
+    build_floor_times(b);
     return collapse(b);
 }

@@ -9,7 +9,7 @@
 #include "data/build.h"
 #include "data/mend.h"
 
-enum { SAMPLE = 4096, NAME_BYTES = 430 };
+enum { SAMPLE = 4096, NAME_BYTES = 430, EARLY = 16 };
 static const f64 FAR = 1e6, HUGE_CELL = 1e30, CLOSE = 64;
 
 /* The table rows behind row i of column c; in a panel they are numbers in its order. */
@@ -23,7 +23,7 @@ static i64 first_row(const struct build *b, i32 c, i64 i, i64 *n) {
     return p->group[g];
 }
 
-/* Value of column c at row i: NaN if absent or missing, the mean of duplicates. */
+/* Value of column c at row i: NaN if absent or missing, the mean of duplicates; of targets the sum with --resample STEP:sum. */
 static f64 cell(const struct build *b, i32 c, i64 i) {
     i64 n, row = first_row(b, c, i, &n), present = 0;
     if (row < 0) return (f64)NAN;
@@ -35,6 +35,7 @@ static f64 cell(const struct build *b, i32 c, i64 i) {
         const f64 x = v[order ? order[k] : k];
         if (!isnan(x)) sum += x, present++;
     }
+    if (b->sums && present && c < b->ntarget * build_width(b)) return sum;
     return present ? sum / (f64)present : (f64)NAN;
 }
 
@@ -177,24 +178,47 @@ static err absurd(const struct build *b, i32 c, f64 *buf) {
                    name_of(b, c, name), median, spread, many);
 }
 
-static err constant_target(const struct build *b, i32 c) {
-    const i32 col = build_column(b, c);
-    f64 first = (f64)NAN;
+/* The values of a column that are there; *first: one of them.  -1 = they differ. */
+static i64 same_values(const struct build *b, i32 c, f64 *first) {
     i64 n = 0;
+    *first = (f64)NAN;
     for (i64 i = 0; i < b->n; i++) {
         f64 v = cell(b, c, i);
         if (isnan(v)) continue;
-        if (n++ && v != first) return 0;
-        first = v;
+        if (n++ && v != *first) return -1;
+        *first = v;
     }
-    if (n == 0) return 0; /* missing_target reports it */
+    return n;
+}
+
+static err constant_target(const struct build *b, i32 c) {
+    const i32 col = build_column(b, c);
+    f64 first;
+    const i64 n = same_values(b, c, &first);
+    if (n <= 0) return 0; /* missing_target reports that there are none */
     char fix[600], word[MEND_PATH];
     snprintf(fix, sizeof fix, "another --target   or   --target all --ignore %s", mend_word(b->t->col[col].name, word));
     return FAIL_AT(E212, b->t->path, fix, "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first,
                    (long long)n);
 }
 
-/* A panel may have series that stay the same: its others do not. */
+/* A panel may have series that stay the same, but not all of them. */
+static err constant_panel(const struct build *b) {
+    i32 constant = 0, which = 0;
+    f64 first, value = (f64)NAN;
+    for (i32 c = 0; c < b->panel->n; c++) {
+        const i64 n = same_values(b, c, &first);
+        if (n < 0) return 0;
+        if (n == 0) continue;
+        value = first, which = c;
+        constant++;
+    }
+    if (constant == 0) return 0; /* missing_target reports it */
+    return FAIL_AT(E212, b->t->path, "another --target",
+                   "target \"%s\" stays the same in each of the %d series (%.15g in \"%s\")", b->t->col[build_column(b, 0)].name,
+                   constant, value, b->panel->name[which]);
+}
+
 static err check_cells(struct build *b) {
     f64 *buf;
     NEW(buf, SAMPLE);
@@ -208,22 +232,25 @@ static err check_cells(struct build *b) {
         if (e >= 0 && target && !b->panel && !b->o->of_model) e = build_problem(b, col, constant_target(b, c));
     }
     mem_free(buf);
+    if (e >= 0 && b->panel && !b->o->of_model) e = build_problem(b, build_column(b, 0), constant_panel(b));
     return e;
 }
 
 /* Offset to subtract before conversion to f32, since 1e9 + 3 would lose the 3: the first value if the others are closer to it
  * than it is to zero, else 0. The first value, so that appended rows change no earlier cell; 0 with --gaps zero, so that zero
- * stays exact. */
+ * stays exact. Only early values decide, those of the first two fifths of the rows or a few: how training rows are rounded must
+ * not depend on the test part. */
 static f64 offset(const struct build *b, i32 c) {
     f64 first = (f64)NAN, distance = 0;
     i64 n = 0;
-    for (i64 i = 0; i < b->n; i++) {
+    for (i64 i = 0; i < b->n && (5 * i < 2 * b->n || n < EARLY); i++) {
         f64 v = cell(b, c, i);
         if (isnan(v)) continue;
         if (n++ == 0) first = v;
         distance += fabs(v - first);
     }
-    return n && distance > 0 && fabs(first) > CLOSE * distance / (f64)n ? b->gaps == GAPS_ZERO ? (f64)(f32)first : first : 0;
+    const bool far = n && fabs(first) > CLOSE * distance / (f64)n;
+    return far ? b->gaps == GAPS_ZERO ? (f64)(f32)first : first : 0;
 }
 
 /* Interpolates missing cells linearly, never before the first or after the last value; filled (may be NULL) marks them. */
@@ -349,11 +376,21 @@ static err keep_time_columns(const struct build *b, struct series *s) {
     return e;
 }
 
+static err keep_id_columns(const struct build *b, struct series *s) {
+    struct str list = {0};
+    for (i32 i = 0; b->panel && i < b->nid; i++) str_list_add(&list, b->t->col[b->id_col[i]].name);
+    err e = str_ok(&list);
+    if (e >= 0) e = arena_keep(&s->names, &s->id_columns, str_text(&list));
+    str_free(&list);
+    return e;
+}
+
 err build_values(struct build *b, struct series *s) {
     TRY(check_cells(b));
     if (b->bad) return 0;
     s->nrow = b->n;
     s->merged = b->merged;
+    s->resampled = b->resampled;
     s->panel = b->panel != NULL;
     s->ntarget = b->ntarget * build_width(b);
     s->npast = b->npast;
@@ -378,6 +415,7 @@ err build_values(struct build *b, struct series *s) {
     }
     TRY(arena_keep(&s->names, &s->roles, b->roles));
     TRY(keep_time_columns(b, s));
+    TRY(keep_id_columns(b, s));
     TRY(keep_spans(b, s));
     for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(b->t, b->row[i]);
     TRY(fill_categories(b, s));

@@ -32,7 +32,8 @@ struct freq {
 
 struct series {
     i64 nrow;
-    i64 merged;                 /* file rows merged into the previous row, which has the same time */
+    i64 merged;                 /* file rows merged into the previous row, which has the same time or step (resampled) */
+    bool resampled;             /* by --resample */
     i32 ncol;                   /* targets first, then past-only, then known-future numeric columns */
     i32 ntarget, npast, nknown; /* covariates: of each target, in a panel */
     bool panel;
@@ -54,6 +55,7 @@ struct series {
     struct freq freq;
     const char *roles; /* "target units; time date; left out: ..." for messages */
     const char *time_columns; /* "date,hour", as for --time; "" = the row number is the time, or a name has a comma */
+    const char *id_columns; /* of a panel: "shop,item", as for --id; else "" */
     f64 *mean, *dev; /* [ncol] scale: v = (x - mean) / dev. Before series_scale dev is 1 and mean is 0, or the first value if
                       * values are far from zero relative to their spread (1e9 + 3) */
     struct arena names;

@@ -23,6 +23,7 @@ struct series_options {
     const char *season;      /* "auto" or one or two numbers of rows */
     const char *gaps;        /* error mask interpolate zero: for absent rows and for missing target cells */
     const char *dups;        /* error mean first last */
+    const char *resample;    /* "1h", "1d:sum": rows become rows of this step */
     const char *since, *until; /* times; until includes the whole day, month or year; row numbers if rows have no time */
     bool of_model;           /* the lists come from a trained model: columns keep their order, and a constant target is allowed */
 };

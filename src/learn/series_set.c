@@ -54,6 +54,7 @@ struct series_options series_options_of(const struct options *o) {
                                    .least_rows = opt_is_auto(o, OPT_least_rows) ? -1 : (i32)o->least_rows,
                                    .gaps = o->gaps,
                                    .dups = o->dups,
+                                   .resample = o->resample,
                                    .since = o->since,
                                    .until = o->until};
 }
@@ -135,7 +136,8 @@ static void summarise(struct series_set *set) {
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld empty input cells replaced by the column mean",
                       (long long)empty);
     if (n < (i32)sizeof d->summary && s->merged)
-        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld rows merged by --dups", (long long)s->merged);
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld rows merged by --%s", (long long)s->merged,
+                      s->resampled ? "resample" : "dups");
     if (n < (i32)sizeof d->summary && s->time && absent + masked + filled + empty == 0)
         snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", no gaps");
 }

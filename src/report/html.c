@@ -77,6 +77,19 @@ static void summary(struct str *b, const struct report *r) {
     str_add(b, "</dl>\n");
 }
 
+/* The worst, the median and the best series, or the groups of --by. */
+static void by_series(struct str *b, const struct score_lines *l) {
+    struct arena a = {0};
+    struct score_table t;
+    if (lines_table(l, &a, &t) < 0) {
+        b->failed = true;
+    } else if (t.nrow > 0) {
+        html_text(b, "h3", "", t.title);
+        html_scores(b, &t);
+    }
+    arena_free(&a);
+}
+
 void html_first_screen(struct str *b, const struct report *r) {
     str_add(b, "<div class=\"grid\">\n");
     if (r->scores) {
@@ -86,6 +99,7 @@ void html_first_screen(struct str *b, const struct report *r) {
                                                r->scores->windows == 1 ? "" : "s");
         html_section(b, "scores", "Scores", str_text(&lead));
         html_scores(b, r->scores);
+        if (r->scores->lines) by_series(b, r->scores->lines);
         summary(b, r);
         html_end(b);
         str_free(&lead);

@@ -44,6 +44,35 @@ static i32 column_width(const struct score_table *t, i32 m) {
     return width;
 }
 
+err lines_table(const struct score_lines *l, struct arena *a, struct score_table *out) {
+    static const struct score_table head = {.nmetric = 3, .metric = {"MAE", "RMSE", "MASE", "wQL", "coverage"}, .best_naive = -1};
+    struct score_row *row;
+    struct lines_shown shown = {0};
+    *out = head;
+    if (l->n > 1 || l->groups) TRY(lines_pick(l, &shown)); /* of one series the table above says it all */
+    ARENA_NEW(a, row, LINES_SHOWN);
+    out->title = arena_printf(a, l->groups ? "%d groups by %.200s" : "%d %s", l->n, l->by);
+    out->nmetric += l->band ? 2 : 0;
+    out->row = row;
+    out->nrow = shown.n;
+    for (i32 i = 0; i < shown.n; i++) {
+        struct line_values v;
+        lines_values(l, shown.line[i], &v);
+        row[i] = (struct score_row){.name = arena_printf(a, "%s%.200s", shown.rank[i], l->line[shown.line[i]].name),
+                                    .value = {v.mae, v.rmse, v.mase, v.wql, v.coverage},
+                                    .skill = v.skill};
+    }
+    return 0;
+}
+
+void lines_text(struct str *b, const struct score_lines *l) {
+    struct arena a = {0};
+    struct score_table t;
+    if (lines_table(l, &a, &t) < 0) b->failed = true;
+    else if (t.nrow > 0) table_text(b, &t);
+    arena_free(&a);
+}
+
 void table_text(struct str *b, const struct score_table *t) {
     i32 name = imax(NAME_WIDTH, str_columns(t->title)), width[METRICS_MAX];
     bool skill = false;
@@ -67,6 +96,7 @@ void table_text(struct str *b, const struct score_table *t) {
         if (!isnan(t->row[r].skill)) str_addf(b, "   %s", text_skill(t->row[r].skill).s);
         str_add(b, "\n");
     }
+    if (t->lines) lines_text(b, t->lines);
 }
 
 static void band_json(struct str *b, const struct score_band *band) {
@@ -95,5 +125,7 @@ void table_json(struct str *b, const struct score_table *t) {
         if (!isnan(t->row[r].skill)) str_addf(b, ",\"skill\":%s", text_json_number(t->row[r].skill).s);
         str_add(b, "}");
     }
-    str_add(b, "]}");
+    str_add(b, "]");
+    if (t->lines) lines_json(b, t->lines);
+    str_add(b, "}");
 }

@@ -6,6 +6,7 @@
 #ifndef STRETTO_REPORT_TABLE_H
 #define STRETTO_REPORT_TABLE_H
 
+#include "report/lines.h"
 #include "report/role.h"
 #include "report/text.h"
 
@@ -37,10 +38,14 @@ struct score_table {
     i64 windows;      /* number of test windows, 0 = not stated */
     struct score_band band;
     i32 decimals;     /* of every value; 0 = about three digits */
+    const struct score_lines *lines; /* scores of each series or group, which text and JSON show below; NULL = one series */
 };
 
 struct figure table_value(const struct score_table *t, i32 row, i32 metric); /* one value of the table as text */
 void table_text(struct str *b, const struct score_table *t);
+/* The lines that lines_pick() chooses, as a table of their own in an arena; nrow 0 = nothing to show. E601. */
+err lines_table(const struct score_lines *l, struct arena *a, struct score_table *out);
+void lines_text(struct str *b, const struct score_lines *l);
 void table_json(struct str *b, const struct score_table *t); /* one object, no newline */
 
 #endif

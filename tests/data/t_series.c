@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "data/series_build.h"
 #include "data/time.h"
 
@@ -289,6 +290,26 @@ TEST(series_far_from_zero_keeps_its_digits) {
     series_free(z);
 }
 
+/* Rows 1000 + k / 7, of which the last fifth is multiplied by `late`. */
+static struct series *far_series(const char *name, f64 late) {
+    enum { ROWS = 100 };
+    struct str text = {0};
+    str_add(&text, "y\n");
+    for (i32 k = 0; k < ROWS; k++) str_addf(&text, "%.6f\n", (1000 + k / 7.) * (k < ROWS * 4 / 5 ? 1 : late));
+    struct series *s = built(t_file(name, str_text(&text)), SO(.target = "y"));
+    str_free(&text);
+    return s;
+}
+
+TEST(series_early_rows_do_not_depend_on_late_targets) {
+    struct series *a = far_series("near.csv", 1), *b = far_series("late.csv", 2);
+    assert_true(a->mean[0] > 0 && a->mean[0] == b->mean[0]);
+    assert_memory_equal(a->v, b->v, 80 * sizeof *a->v);
+    assert_true(fabs(series_raw(b, 0, 99) / (2 * (1000 + 99 / 7.)) - 1) < 1e-6);
+    series_free(a);
+    series_free(b);
+}
+
 TEST(split_takes_rows_shares_and_dates) {
     char text[2000] = "t,y\n";
     for (i32 i = 0; i < 100; i++) {
@@ -424,7 +445,8 @@ T_MAIN(cmocka_unit_test(series_single_numeric_column_is_the_target), cmocka_unit
        cmocka_unit_test(series_since_and_until_cut_by_calendar),
        cmocka_unit_test(series_since_and_until_are_row_numbers_where_rows_have_no_time),
        cmocka_unit_test(series_scale_uses_training_rows_only),
-       cmocka_unit_test(series_far_from_zero_keeps_its_digits), cmocka_unit_test(split_takes_rows_shares_and_dates),
+       cmocka_unit_test(series_far_from_zero_keeps_its_digits),
+       cmocka_unit_test(series_early_rows_do_not_depend_on_late_targets), cmocka_unit_test(split_takes_rows_shares_and_dates),
        cmocka_unit_test(series_from_memory_has_times), cmocka_unit_test(series_memory_at_any_allocation_is_an_error),
        cmocka_unit_test(shared_bike_gaps), cmocka_unit_test(shared_beijing_missing),
        cmocka_unit_test(shared_gaps_of_other_files), cmocka_unit_test(shared_shampoo_is_refused_or_told),

@@ -239,6 +239,17 @@ struct forecast_scores {
 /* Scores the windows of a set: the model beside base, naive, snaive and ridge. */
 err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
                    struct forecast_scores *out);
+/* by_series.c: the scores of each series, or of each group of the columns `by` (--by); E102, E106, E214. step: -1 = all.  The
+ * lines lie in the arena, apart from the names of the naive forecasts, which s owns. */
+err forecast_lines(const struct forecast_scores *s, const struct series *x, const char *by, i32 step, bool original,
+                   struct arena *a, struct score_lines **out);
+err forecast_check_by(const struct options *o, const struct series *s); /* the same errors, before a training */
+
+/* by_series.c: the scores of each series, or of each group of the columns `by` (--by); E102, E106, E214. step: -1 = all.  The
+ * lines lie in the arena, apart from the names of the naive forecasts, which s owns. */
+err forecast_lines(const struct forecast_scores *s, const struct series *x, const char *by, i32 step, bool original,
+                   struct arena *a, struct score_lines **out);
+err forecast_check_by(const struct options *o, const struct series *s); /* the same errors, before a training */
 void forecast_scores_free(struct forecast_scores *s);
 /* The error that skill is computed from, over all columns and either all steps (step -1) or one: MAE; RMSE (original units)
  * or MSE for --loss mse. */

@@ -40,6 +40,7 @@ static err resolve_season(struct options *o, struct series *s) {
 
 err forecast_job_resolve(struct learn_job *job) {
     const struct series_set *d = series_set_of(job->data);
+    TRY(forecast_check_by(job->o, d->s));
     TRY(resolve_season(job->o, d->s));
     TRY(resolve_forecast(job->o, d->s, job->use.events, job->spec, &job->split));
     if (d->s->roles) event_note(job->use.events, EVENT_NOTE, "columns: %s", d->s->roles);

@@ -178,17 +178,26 @@ static void tell_short(const struct forecaster *f, const struct series *s, const
                    (long long)(s->to[first] - s->from[first]));
 }
 
-err forecast_ahead(const struct forecaster *f, const struct series *s, const struct resources *use, struct arena *room,
-                   struct forecast_sample **out) {
+/* Streams the forecasts after the last row to fn: in the order of the series, unless each origin takes a pass of its own. */
+static err each_ahead(const struct forecaster *f, const struct series *s, const struct resources *use, forecast_row_fn *fn,
+                      void *self) {
     const i64 origin = series_end(s);
     struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
-    struct ahead a = {.f = f, .s = s, .room = room};
+    struct arena room = {0};
     TRY(check_room(f, s));
     tell_short(f, s, use->events);
-    TRY(own_origins(s, room, &set));
+    err e = own_origins(s, &room, &set);
+    if (e >= 0) e = forecast_windows(f, s, &set, use, fn, self);
+    arena_free(&room);
+    return e;
+}
+
+err forecast_ahead(const struct forecaster *f, const struct series *s, const struct resources *use, struct arena *room,
+                   struct forecast_sample **out) {
+    struct ahead a = {.f = f, .s = s, .room = room};
     ARENA_NEW(room, a.of, s->ntarget);
     *out = a.of;
-    return forecast_windows(f, s, &set, use, keep, &a);
+    return each_ahead(f, s, use, keep, &a);
 }
 
 /* ------------------------------------------------------------------ as a table ---------------------------------------------- */
@@ -205,42 +214,75 @@ static struct prediction_cell number(const struct series *s, i32 col, f64 v) {
 
 static struct prediction_cell word(const char *text) { return (struct prediction_cell){.text = text}; }
 
-/* One row for each series and step. */
-static err long_table(const struct ahead *a, const struct prediction_sink *to) {
+/* The long table: one row for each series and step. A forecast goes to the sink once those of the series before it have, and is
+ * kept until then, so memory does not grow with the series. */
+struct long_table {
+    struct ahead a;
+    const struct prediction_sink *to;
+    i32 next;         /* series that the sink gets next */
+    struct arena one; /* the forecast of that series */
+};
+
+static err long_head(const struct long_table *t) {
     struct prediction_column head[COLUMNS] = {{"id", false}, {"origin", false}, {"time", false}, {"step", false}, {"mean", true}};
-    struct prediction_cell cell[COLUMNS];
-    char name[OPTION_NUMS][32], origin[32], time[32], step[16];
-    const struct series *s = a->s;
-    const i32 nq = a->f->spec.nband;
+    char name[OPTION_NUMS][32];
+    const i32 nq = t->a.f->spec.nband;
     for (i32 q = 0; q < nq; q++) {
-        snprintf(name[q], sizeof name[q], "q%g", a->f->spec.quantiles.v[q]);
+        snprintf(name[q], sizeof name[q], "q%g", t->a.f->spec.quantiles.v[q]);
         head[5 + q] = (struct prediction_column){name[q], true};
     }
-    if (to->head) TRY(to->head(to->self, 5 + nq, head));
-    for (i32 c = 0; c < s->ntarget; c++) {
-        const i64 end = origin_of(s, c);
-        row_label(s, end - 1, origin);
-        for (i32 k = 0; k < a->f->spec.horizon; k++) {
-            row_label(s, end + k, time);
-            snprintf(step, sizeof step, "%d", k + 1);
-            cell[0] = word(s->name[c]), cell[1] = word(origin), cell[2] = word(time), cell[3] = word(step);
-            cell[4] = number(s, c, a->of[c].mean[k]);
-            for (i32 q = 0; q < nq; q++) cell[5 + q] = number(s, c, a->of[c].band[k * nq + q]);
-            TRY(to->row(to->self, 5 + nq, cell));
-        }
+    return t->to->head ? t->to->head(t->to->self, 5 + nq, head) : 0;
+}
+
+static err long_rows(const struct long_table *t, i32 c, const struct forecast_sample *of) {
+    struct prediction_cell cell[COLUMNS];
+    char origin[32], time[32], step[16];
+    const struct series *s = t->a.s;
+    const i32 nq = t->a.f->spec.nband;
+    const i64 end = origin_of(s, c);
+    row_label(s, end - 1, origin);
+    for (i32 k = 0; k < t->a.f->spec.horizon; k++) {
+        row_label(s, end + k, time);
+        snprintf(step, sizeof step, "%d", k + 1);
+        cell[0] = word(s->name[c]), cell[1] = word(origin), cell[2] = word(time), cell[3] = word(step);
+        cell[4] = number(s, c, of->mean[k]);
+        for (i32 q = 0; q < nq; q++) cell[5 + q] = number(s, c, of->band[k * nq + q]);
+        TRY(t->to->row(t->to->self, 5 + nq, cell));
     }
     return 0;
 }
 
+static err on_series(void *self, const struct forecast_row *row) {
+    struct long_table *t = self;
+    struct forecast_sample of;
+    const i32 n = t->a.s->ntarget;
+    if (row->col != t->next) return keep(&t->a, row);
+    TRY(forecast_sample(t->a.f, t->a.s, row, &t->one, &of));
+    TRY(long_rows(t, t->next++, &of));
+    arena_free(&t->one);
+    for (; t->next < n && t->a.of[t->next].mean; t->next++) TRY(long_rows(t, t->next, &t->a.of[t->next]));
+    return 0;
+}
+
+static err long_table(struct ahead *a, const struct resources *use, const struct prediction_sink *to) {
+    struct long_table t = {.a = *a, .to = to};
+    ARENA_NEW(a->room, t.a.of, a->s->ntarget);
+    TRY(long_head(&t));
+    err e = each_ahead(a->f, a->s, use, on_series, &t);
+    arena_free(&t.one);
+    return e;
+}
+
 /* One row for each step, one column for each series. */
-static err wide_table(const struct ahead *a, struct arena *room, const struct prediction_sink *to) {
+static err wide_table(struct ahead *a, const struct resources *use, const struct prediction_sink *to) {
     const struct series *s = a->s;
     const i32 n = 2 + s->ntarget;
     struct prediction_column *head;
     struct prediction_cell *cell;
     char time[32], step[16];
-    ARENA_NEW(room, head, n);
-    ARENA_NEW(room, cell, n);
+    TRY(forecast_ahead(a->f, s, use, a->room, &a->of));
+    ARENA_NEW(a->room, head, n);
+    ARENA_NEW(a->room, cell, n);
     head[0].name = "time", head[1].name = "step";
     for (i32 c = 0; c < s->ntarget; c++) head[2 + c] = (struct prediction_column){s->name[c], true};
     if (to->head) TRY(to->head(to->self, n, head));
@@ -257,12 +299,11 @@ static err wide_table(const struct ahead *a, struct arena *room, const struct pr
 err forecast_predict(const struct model *m, const struct dataset *d, const struct resources *use,
                      const struct prediction_sink *to) {
     struct arena room = {0};
-    struct ahead a = {.f = forecaster_in(m), .s = series_of(d)};
+    struct ahead a = {.f = forecaster_in(m), .s = series_of(d), .room = &room};
     if (to->wide && ends_apart(a.s))
         return FAIL_AT(E106, NULL, "no --wide-output",
                        "--wide-output has a row for each time, and the series end at different times");
-    err e = forecast_ahead(a.f, a.s, use, &room, &a.of);
-    if (e >= 0) e = to->wide ? wide_table(&a, &room, to) : long_table(&a, to);
+    err e = to->wide ? wide_table(&a, use, to) : long_table(&a, use, to);
     arena_free(&room);
     return e;
 }

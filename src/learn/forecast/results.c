@@ -99,8 +99,8 @@ static i32 skill_column(const struct forecaster *f, bool original) {
     return original ? (mse ? 1 : 0) : (mse ? 0 : 1);
 }
 
-static err fill(const struct forecaster *f, const struct forecast_scores *s, const struct options *o, const char *title,
-                struct scores *v) {
+static err fill(const struct forecaster *f, const struct series *x, const struct forecast_scores *s, const struct options *o,
+                const char *title, struct scores *v) {
     bool original = raw(o);
     i32 step = step_of(o, s);
     struct score_row *rows;
@@ -126,7 +126,12 @@ static err fill(const struct forecaster *f, const struct forecast_scores *s, con
         if (r == best) t->best_naive = t->nrow;
         t->nrow++;
     }
-    return t->title ? 0 : -E601;
+    if (!t->title) return -E601;
+    if (x->ntarget < 2 && !(o->scores && *o->scores)) return 0;
+    struct score_lines *lines;
+    TRY(forecast_lines(s, x, o->by, step, original, &v->arena, &lines));
+    t->lines = lines;
+    return 0;
 }
 
 /* ------------------------------------------------------------------ what is scored ------------------------------------------ */
@@ -213,7 +218,7 @@ static err score_set(const struct forecaster *f, const struct series *s, const s
     }
     out->detail = detail;
     out->free_detail = free_detail;
-    TRY(fill(f, detail, show, title, out));
+    TRY(fill(f, s, detail, show, title, out));
     summarise(f, detail, show, out);
     return 0;
 }
@@ -227,6 +232,7 @@ err forecast_results(const struct model *m, const struct dataset *d, const struc
     char span[72], title[160];
     const char *what = q->what;
     *out = (struct scores){.skill = (f64)NAN};
+    TRY(forecast_check_by(q->show, s));
     if (!what) {
         TRY(unseen_windows(f, s, stride, q->since, use->events, &set, &what));
         span_label(s, set.first, series_end(s), span);
