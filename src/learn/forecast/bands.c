@@ -5,7 +5,10 @@
  *                                  residuals    residuals        quantiles of one half of the origins fit the other half best
  *
  * Validation alone may hold less than one horizon of independent targets.  The residuals of a base on training rows are scaled
- * by the ratio of the model's to the base's on validation; a rule without parameters gives them on all training rows. */
+ * by the ratio of the model's to the base's on validation; a rule without parameters gives them on all training rows.
+ *
+ * With a distribution of the network (--head normal, ..) r is the score of the target instead (struct family), on validation
+ * alone: its quantile at a level is where the distribution is read for this level. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +26,7 @@ struct residuals {
     const struct window_set *set;
     i64 at;          /* index of the first origin of the current set */
     i64 n;           /* origins of all sets */
+    bool scores;     /* of a distribution instead of residuals: r is standard normal where the distribution is true */
     f32 *r;          /* [ntarget][horizon][n] in deviations of the series */
     f32 *deviation;  /* [ntarget][n] of the window; NaN = nothing seen */
     f32 *scratch;    /* [horizon][n] */
@@ -34,13 +38,14 @@ static err on_residual(void *self, const struct forecast_row *row) {
     struct residuals *d = self;
     const struct series *s = d->t->series;
     const struct forecast_spec *spec = &d->t->f->spec;
-    const f32 *around = spec->output->centre(row);
+    const f32 *around = head_output_of(spec, d->t->f->nmember > 0)->centre(row);
     const i64 at = d->at + (row->origin - d->set->first) / d->set->stride;
     TRY(workload_advance(d->work, 1));
     d->deviation[row->col * d->n + at] = row->seen ? row_deviation(d->t->f, s, row->origin, row->col) : (f32)NAN;
     for (i64 k = 0; k < spec->horizon; k++) {
         const f32 y = series_target(s, row->col, row->origin + k);
-        d->r[(row->col * spec->horizon + k) * d->n + at] = row->seen ? y - around[k] : (f32)NAN;
+        f32 *r = &d->r[(row->col * spec->horizon + k) * d->n + at];
+        *r = !row->seen ? (f32)NAN : d->scores ? head_score(spec, row, (f32)d->t->f->weight, y, (i32)k) : y - around[k];
         if (isnan(y) || !row->seen) continue;
         d->model += fabs((f64)y - (f64)around[k]);
         d->base += fabs((f64)y - (f64)row->base[k]);
@@ -93,6 +98,14 @@ static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f3
     const i64 all = sorted(r, spec->horizon * n);
     for (i32 k = 0; k < spec->horizon; k++)
         if (isnan(spread[k])) quantiles_of(spec, r, all, spread, k);
+    return all >= SPREAD_WINDOWS;
+}
+
+/* One set of quantiles for all steps, r [horizon][n]: scores are free of scale, and each step alone has few that are independent.
+ * False if there are too few. */
+static bool common_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32 *spread) {
+    const i64 all = sorted(r, spec->horizon * n);
+    for (i32 k = 0; k < spec->horizon; k++) quantiles_of(spec, r, all, spread, k);
     return all >= SPREAD_WINDOWS;
 }
 
@@ -322,11 +335,12 @@ static err spread_of(struct fit *t, struct residuals *d) {
     NEW(d->scratch, spec->horizon * d->n);
     NEW(spread, facts + BAND_FACTS);
     f->spread = spread;
-    const f32 power = choose_power(d, spread);
+    const f32 power = d->scores ? 0 : choose_power(d, spread);
     if (pools(d)) TRY(pooled_quantiles(d, power, spread));
     for (i64 c = ncol - 1; c >= 0 && !pools(d); c--) {
         take_column(d, c, 0, d->n, power);
-        if (!column_quantiles(spec, d->scratch, d->n, spread + c * spec->nband * spec->horizon)) bare++, first = (i32)c;
+        f32 *to = spread + c * spec->nband * spec->horizon;
+        if (!(d->scores ? common_quantiles : column_quantiles)(spec, d->scratch, d->n, to)) bare++, first = (i32)c;
     }
     if (bare > 0 && t->series->panel) {
         TRY(lend_quantiles(d, power, spread));
@@ -338,13 +352,17 @@ static err spread_of(struct fit *t, struct residuals *d) {
     return 0;
 }
 
+/* Without a network a distribution has no parameters. */
+static bool scores_of(const struct fit *t) { return t->f->spec.family && t->f->nmember > 0; }
+
 static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fair) {
     struct window_set valid = t->set.valid_all, train = windows_in(&t->f->spec, from, t->job->split.train);
     const i64 ncol = t->series->ntarget;
     thin(t, &valid);
     thin(t, &train);
     struct workload work = workload_start("measuring the bands", t->job->use.events, forecast_stop(t));
-    struct residuals d = {.t = t, .n = (half ? window_origins(&train) : 0) + window_origins(&valid), .work = &work};
+    struct residuals d = {.t = t, .scores = scores_of(t), .work = &work};
+    d.n = (half ? window_origins(&train) : 0) + window_origins(&valid);
     if (d.n * (t->series->panel ? ncol : 1) < SPREAD_WINDOWS) {
         event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld origins to measure errors from, at least %d are needed",
                    (long long)d.n, SPREAD_WINDOWS);
@@ -365,10 +383,10 @@ static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fa
 
 err forecast_spread(struct fit *t) {
     struct base *fair = NULL, *half;
-    i64 from;
+    i64 from = 0;
     if (t->f->spec.nband == 0 || t->f->spread) return 0;
     TRY(unseen_base(t, &fair));
-    half = half_base(t, &from);
+    half = scores_of(t) ? NULL : half_base(t, &from);
     const err e = calibrate(t, half, from, fair);
     if (half != t->f->base) base_free(half);
     base_free(fair);

@@ -17,6 +17,7 @@
 #include "learn/learner.h"
 #include "bases/base.h"
 #include "model/chain.h"
+#include "model/loss/family.h"
 #include "train/guard.h"
 #include "train/loop.h"
 #include "train/metrics.h"
@@ -71,7 +72,8 @@ struct forecast_spec {
     const struct head *decoder;     /* --decoder and --loss-steps: how forecasts follow from the recurrent layers */
     const struct head_output *output; /* --head: what a forecast value is made of */
     struct slice_spec cut;          /* slices of the context in training */
-    i32 nquantile;                  /* outputs that are quantiles; 0 = one output */
+    const struct family *family;    /* of the head's distribution, whose parameters are the outputs; NULL = none */
+    i32 nquantile;                  /* outputs that are quantiles; 0 = one output, or parameters */
     i32 nband;                      /* quantiles that are forecast (by the head, or from validation residuals); 0 = none */
 };
 
@@ -176,6 +178,8 @@ struct forecast_row {
     const f32 *base;   /* [horizon] */
     const f32 *both;   /* [horizon] base + full correction (before the guard) */
     const f32 *band;   /* [horizon][nband] quantiles, NULL when nband = 0 */
+    const f32 *raw;    /* [outputs][horizon] output of the network, mean over the members */
+    f64 col_mean, col_dev; /* of the column: a value v is v * col_dev + col_mean in original units */
     f32 shift, div;
     i32 seen;          /* values present in the context */
 };
@@ -214,8 +218,10 @@ struct forecast_scores {
 err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
                    struct forecast_scores *out);
 void forecast_scores_free(struct forecast_scores *s);
+/* True if errors are compared squared: the forecast is a mean. */
+bool forecast_squares(const struct forecast_spec *spec);
 /* The error that skill is computed from, over all columns and either all steps (step -1) or one: MAE; RMSE (original units)
- * or MSE for --loss mse. */
+ * or MSE if forecast_squares. */
 f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original);
 /* The best of naive, snaive and ridge; -1 = none has a score. */
 i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original);

@@ -95,7 +95,7 @@ static void say(const struct score_band *band, char *said, size_t size) {
 
 /* Column of the metric that skill is measured in: MSE is RMSE's column in original units. */
 static i32 skill_column(const struct forecaster *f, bool original) {
-    bool mse = strcmp(f->spec.loss, "mse") == 0;
+    bool mse = forecast_squares(&f->spec);
     return original ? (mse ? 1 : 0) : (mse ? 0 : 1);
 }
 
