@@ -152,14 +152,30 @@ static err text_row(void *self, i32 ncol, const struct prediction_cell *cell) {
     return 0;
 }
 
+/* Writes the text of a prediction, or gives it to the caller if the path is "-". */
+static err put_text(err e, struct str *text, const char *path, char **out) {
+    if (e >= 0) return strcmp(path, "-") == 0 ? text_give(text, out) : file_write_text(path, text);
+    str_free(text);
+    return e;
+}
+
 stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out) {
     struct str text = {0};
     const struct prediction_sink csv = {.head = csv_head, .row = csv_row, .self = &text, .wide = wide != 0};
     const struct prediction_sink lines = {.row = text_row, .self = &text};
-    err e = predict(self, data, self->m->learner->ops->lines ? &lines : &csv);
-    if (e >= 0) return strcmp(path, "-") == 0 ? text_give(&text, out) : file_write_text(path, &text);
-    str_free(&text);
-    return e;
+    return put_text(predict(self, data, self->m->learner->ops->lines ? &lines : &csv), &text, path, out);
+}
+
+stretto_err stretto_sample_file(stretto_model *self, stretto_data *data, const char *path, int samples, long long seed,
+                                char **out) {
+    struct str text = {0};
+    struct description d = {0};
+    TRY(self->m->learner->ops->describe(self->m, &d));
+    if (d.horizon == 0 || samples < 1)
+        return FAIL_AT(E106, NULL, samples < 1 ? "1 sample or more" : "no --samples", "%d samples of a model of %s", samples,
+                       self->m->learner->name);
+    const struct prediction_sink csv = {.head = csv_head, .row = csv_row, .self = &text, .samples = samples, .seed = seed};
+    return put_text(predict(self, data, &csv), &text, path, out);
 }
 
 /* ------------------------------------------------------------------ scores -------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "learn/forecast/fit.h"
 #include "learn/forecast/out.h"
+#include "learn/forecast/paths.h"
 
 enum { SPREAD_CELLS = 250000, POOL_ORIGINS = 60 };
 
@@ -326,6 +327,21 @@ static void tell_bare(const struct fit *t, i32 bare, i32 first) {
                    "measure errors from", bare, s->ntarget, s->name[first], bare > 1 ? ", ..." : "", SPREAD_WINDOWS);
 }
 
+/* Templates of sample paths: windows from all of time, of each series, or of all series in turn. */
+static void keep_paths(struct residuals *d, f32 power, f32 *u) {
+    const struct forecast_spec *spec = &d->t->f->spec;
+    const i64 ncol = d->t->series->ntarget;
+    const struct path_shape shape = paths_shape(spec, (i32)ncol);
+    for (i64 c = 0; c < ncol; c++) {
+        take_column(d, c, 0, d->n, power);
+        for (i64 j = 0; j < shape.n; j++) {
+            const i64 at = shape.ncol > 1 || ncol == 1 ? j * d->n / shape.n : j * ncol * d->n / shape.n - c * d->n;
+            if (at < 0 || at >= d->n) continue;
+            paths_rank(d->scratch, spec->horizon, d->n, at, u + (j * shape.ncol + (shape.ncol > 1 ? c : 0)) * spec->horizon);
+        }
+    }
+}
+
 static err spread_of(struct fit *t, struct residuals *d) {
     struct forecaster *f = t->f;
     const struct forecast_spec *spec = &f->spec;
@@ -333,7 +349,7 @@ static err spread_of(struct fit *t, struct residuals *d) {
     i32 bare = 0, first = 0;
     f32 *spread;
     NEW(d->scratch, spec->horizon * d->n);
-    NEW(spread, facts + BAND_FACTS);
+    NEW(spread, forecast_spread_floats(f, (i32)ncol));
     f->spread = spread;
     const f32 power = d->scores ? 0 : choose_power(d, spread);
     if (pools(d)) TRY(pooled_quantiles(d, power, spread));
@@ -347,6 +363,7 @@ static err spread_of(struct fit *t, struct residuals *d) {
         bare = 0;
     }
     spread[facts] = power;
+    keep_paths(d, power, spread + facts + BAND_FACTS);
     fill_scores(d, spread, power, spread + facts + 1);
     tell_bare(t, bare, first);
     return 0;

@@ -110,7 +110,8 @@ struct forecaster {
     struct guard guard;
     f64 weight;                     /* a: share of the correction that is used, 0..1 */
     /* Residual quantiles [ntarget][nband][horizon], then BAND_FACTS: they are in units of the window's deviation to this power
-     * (below 0: of the row's div, as older files have them), then shares of calibration in each bin of nonconformity. */
+     * (below 0: of the row's div, as older files have them), then shares of calibration in each bin of nonconformity; then the
+     * templates of sample paths (paths.h), NaN = none. */
     f32 *spread;
     /* for the report */
     struct choice choice;           /* base auto */
@@ -125,8 +126,9 @@ struct forecaster {
 };
 
 static inline i64 forecast_quantiles(const struct forecaster *f, i32 ntarget) {
-    return (i64)ntarget * f->spec.nband * f->spec.horizon; /* floats of spread, without the BAND_FACTS after them */
+    return (i64)ntarget * f->spec.nband * f->spec.horizon; /* floats of spread, without what follows them */
 }
+i64 forecast_spread_floats(const struct forecaster *f, i32 ntarget); /* all of them */
 
 /* Rows that a window of a training step has: one for each target column, and in a panel as many as few series have, each of a
  * window of its own. */
