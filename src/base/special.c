@@ -7,7 +7,7 @@
 
 #include "base/special.h"
 
-enum { ROUNDS = 100000, NEWTON = 60 };
+enum { ROUNDS = 100000, NEWTON = 200 };
 
 static const f64 half_log_2pi = 0.91893853320467274178, sqrt_2pi = 2.50662827463100050242;
 
@@ -137,7 +137,7 @@ f64 special_t_tail(f64 nu, f64 t) {
     return 0.5 * beta_of(nu / 2, 0.5, nu / (nu + t2), t2 / (nu + t2));
 }
 
-/* Newton's method on the logarithm of the tail, which is concave in t: from a point to the left it rises to the root. */
+/* Newton's method on the logarithm of the tail, within a bracket that shrinks with each step. */
 f64 special_t_upper(f64 nu, f64 p) {
     if (p >= 0.5) return 0;
     const f64 norm = special_lgamma((nu + 1) / 2) - special_lgamma(nu / 2) - 0.5 * log(nu * 3.14159265358979323846);

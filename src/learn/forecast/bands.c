@@ -102,11 +102,31 @@ static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f3
     return all >= SPREAD_WINDOWS;
 }
 
-/* One set of quantiles for all steps, r [horizon][n]: scores are free of scale, and each step alone has few that are independent.
- * False if there are too few. */
-static bool common_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32 *spread) {
-    const i64 all = sorted(r, spec->horizon * n);
-    for (i32 k = 0; k < spec->horizon; k++) quantiles_of(spec, r, all, spread, k);
+/* Mean absolute score of each step, drawn to that of all, relative to it. */
+static void step_sizes(const f32 *r, i32 horizon, i64 n, f32 *size) {
+    f64 all = 0, cells = 0;
+    for (i64 i = 0; i < horizon * n; i++)
+        if (!isnan(r[i])) all += fabs((f64)r[i]), cells++;
+    for (i32 k = 0; k < horizon; k++) {
+        f64 sum = horizon * all / cells, many = horizon;
+        for (i64 i = k * n; i < (k + 1) * n; i++)
+            if (!isnan(r[i])) sum += fabs((f64)r[i]), many++;
+        size[k] = all > 0 ? (f32)(sum / many / (all / cells)) : 1;
+    }
+}
+
+/* Quantiles of scores, r [horizon][n]: each step has a size, all steps together the shape, since a step alone has few scores that
+ * are independent. False if there are too few. */
+static bool score_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32 *spread) {
+    const i32 h = spec->horizon;
+    step_sizes(r, h, n, spread); /* kept in the place of the first quantile until this is known */
+    for (i64 i = 0; i < h * n; i++) r[i] /= spread[i / n];
+    const i64 all = sorted(r, h * n);
+    for (i32 k = 0; k < h; k++) {
+        const f32 size = spread[k];
+        quantiles_of(spec, r, all, spread, k);
+        for (i32 q = 0; q < spec->nband; q++) spread[(i64)q * h + k] *= size;
+    }
     return all >= SPREAD_WINDOWS;
 }
 
@@ -356,7 +376,7 @@ static err spread_of(struct fit *t, struct residuals *d) {
     for (i64 c = ncol - 1; c >= 0 && !pools(d); c--) {
         take_column(d, c, 0, d->n, power);
         f32 *to = spread + c * spec->nband * spec->horizon;
-        if (!(d->scores ? common_quantiles : column_quantiles)(spec, d->scratch, d->n, to)) bare++, first = (i32)c;
+        if (!(d->scores ? score_quantiles : column_quantiles)(spec, d->scratch, d->n, to)) bare++, first = (i32)c;
     }
     if (bare > 0 && t->series->panel) {
         TRY(lend_quantiles(d, power, spread));

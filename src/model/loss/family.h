@@ -22,7 +22,7 @@
 #include "model/layer.h"
 
 enum { FAMILY_PARAMS = 3 };
-#define FAMILY_FAR 7.0       /* scores are limited to [-FAR, FAR]: 1e-12 of a normal distribution lies outside */
+#define FAMILY_FAR 30.0 /* scores are limited to [-FAR, FAR]: 1e-197 of a normal distribution lies outside */
 #define FAMILY_LOG_MEAN 30.0 /* of counts: limit of the logarithm of a mean, since an early step may be far too long */
 
 struct family {
