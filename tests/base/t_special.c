@@ -57,7 +57,8 @@ TEST(t_distribution_equals_closed_forms_and_inverts) {
     for (f64 t = 0; t < 50; t += 0.37) near("t, 2", special_t_tail(2, t), 1 / (2 + t * t + t * sqrt(2 + t * t)), 1e-12);
     for (f64 t = 0; t < 50; t += 0.37) near("t, 1", special_t_tail(1, t), atan2(1, t) / 3.14159265358979323846, 1e-12);
     for (f64 nu = 2.001; nu < 1e5; nu *= 2.3)
-        for (f64 p = 0.5; p > 1e-197; p /= p > 1e-12 ? 3 : 1e5) near("t inverse", special_t_tail(nu, special_t_upper(nu, p)), p, 1e-10);
+        for (f64 p = 0.5; p > 1e-197; p /= p > 1e-12 ? 3 : 1e5)
+            near("t inverse", special_t_tail(nu, special_t_upper(nu, p)), p, 1e-10);
     near("t, many", special_t_upper(1e6, 0.025), 1.9599663519, 1e-8); /* z + (z^3 + z) / (4 nu) */
     for (f64 z = -7; z <= 7; z += 0.21) assert_true(fabs(special_normal_quantile(special_normal_tail(-z)) - z) < 1e-4);
     for (f64 z = -30; z <= 0; z += 0.21) assert_true(fabs(special_normal_quantile(special_normal_tail(-z)) - z) < 1e-12);
