@@ -2,7 +2,7 @@
 """probability.py BINARY DATA [SET...]: bands of every head (--head) on the shared sets and on a synthetic panel of counts, with the
 presets untouched: wQL of the quantiles .1 .5 .9, and the share of the targets of the test part within .1 and .9.
 
-Prints the table of bench/results/probability.md.  A set trains with 2 threads and 3 seeds; the table has means over the seeds.
+Prints the table of bench/results/probability.md.  A set trains with 2 threads; the table has means over SEEDS.
 """
 import math
 import pathlib
@@ -77,7 +77,7 @@ def main():
                 got = [run(binary, path, options, head, seed, f"{folder}/m") for seed in SEEDS]
                 mean = [sum(g[i] for g in got) / len(got) for i in (0, 1, 3, 4)]
                 steps = [round(sum(s) / len(s)) for s in zip(*(g[2] for g in got))]
-                print(f"| {name} | {head} | {mean[0]:.4f} | {mean[1]:.0f} % | {' '.join(map(str, steps))} | {mean[2]:.2f} | {mean[3]:.1f} |", flush=True)
+                print(f"| {name} | {head} | {mean[0]:.3f} | {mean[1]:.0f} % | {' '.join(map(str, steps))} | {mean[2]:.2f} | {mean[3]:.1f} |", flush=True)
 
 
 main()
