@@ -12,7 +12,12 @@ static void show_note(const struct cli *c, const stretto_model *m) {
 static stretto_err predict(struct cli *c, stretto_model *m, stretto_data *d) {
     const char *out = cli_out(c, "-");
     char *text = NULL;
-    TRY(file_option(stretto_predict_file(m, d, out, c->o.wide_output, &text), "--out"));
+    if (c->o.samples > 0 && c->o.wide_output)
+        return FAIL_AT(E106, NULL, "no --wide-output",
+                       "--samples has a column for each sample, and --wide-output one for each target");
+    const stretto_err e = c->o.samples > 0 ? stretto_sample_file(m, d, out, (int)c->o.samples, c->o.seed, &text)
+                                           : stretto_predict_file(m, d, out, c->o.wide_output, &text);
+    TRY(file_option(e, "--out"));
     show_note(c, m);
     TRY(cli_print(text));
     if (c->o.plot && *c->o.plot) TRY(file_option(stretto_model_plot(m, d, c->o.plot), "--plot"));

@@ -212,6 +212,11 @@ STRETTO_API stretto_err stretto_predict(stretto_model *self, stretto_data *data,
 /* The same as CSV, long (id,origin,time,step,mean,q..) or wide; path "-" returns the text through out, which may be NULL
  * otherwise. */
 STRETTO_API stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out);
+/* `samples` possible courses of each target as CSV, long (id,origin,time,step,sample.1,..): at each step they follow the
+ * quantiles of stretto_predict, over the steps the errors on validation.  The same seed gives the same bytes. path and out as
+ * above.  E106: a model without a horizon, or without quantiles. */
+STRETTO_API stretto_err stretto_sample_file(stretto_model *self, stretto_data *data, const char *path, int samples,
+                                            long long seed, char **out);
 /* Score the records that the model has not seen, or all records if it has seen them all.  config (may be NULL): options stride,
  * score-scale and score-steps.  Score table as text or JSON; *skill (may be NULL) as stretto_trainer_skill. */
 STRETTO_API stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config *config, int json, char **out,

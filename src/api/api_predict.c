@@ -174,17 +174,34 @@ static err text_row(void *self, i32 ncol, const struct prediction_cell *cell) {
     return end_line(out);
 }
 
+/* Gives the text to the caller, or the last piece to the file, which then takes its name; nothing is left where it failed. */
+static err finish(err e, struct text_out *to, char **out) {
+    if (e >= 0 && !to->path) return text_give(&to->text, out);
+    if (e >= 0) e = write_piece(to);
+    if (to->open && e >= 0) e = file_commit(&to->file);
+    else if (to->open) file_abort(&to->file);
+    str_free(&to->text);
+    return e;
+}
+
 stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out) {
+    const bool lines_alone = self->m->learner->ops->lines;
     struct text_out to = {.path = strcmp(path, "-") == 0 ? NULL : path};
     const struct prediction_sink csv = {.head = csv_head, .row = csv_row, .self = &to, .wide = wide != 0};
     const struct prediction_sink lines = {.row = text_row, .self = &to};
-    err e = predict(self, data, self->m->learner->ops->lines ? &lines : &csv);
-    if (e >= 0 && !to.path) return text_give(&to.text, out);
-    if (e >= 0) e = write_piece(&to);
-    if (to.open && e >= 0) e = file_commit(&to.file);
-    else if (to.open) file_abort(&to.file);
-    str_free(&to.text);
-    return e;
+    return finish(predict(self, data, lines_alone ? &lines : &csv), &to, out);
+}
+
+stretto_err stretto_sample_file(stretto_model *self, stretto_data *data, const char *path, int samples, long long seed,
+                                char **out) {
+    struct text_out to = {.path = strcmp(path, "-") == 0 ? NULL : path};
+    struct description d = {0};
+    TRY(self->m->learner->ops->describe(self->m, &d));
+    if (d.horizon == 0 || samples < 1)
+        return FAIL_AT(E106, NULL, samples < 1 ? "1 sample or more" : "no --samples", "%d samples of a model of %s", samples,
+                       self->m->learner->name);
+    const struct prediction_sink csv = {.head = csv_head, .row = csv_row, .self = &to, .samples = samples, .seed = seed};
+    return finish(predict(self, data, &csv), &to, out);
 }
 
 /* ------------------------------------------------------------------ scores -------------------------------------------------- */

@@ -17,7 +17,7 @@
 
 #include "base/err.h"
 
-enum { OPTION_WORD = 16, OPTION_NUMS = 16 }; /* bytes of a word, with the end; numbers of a list */
+enum { OPTION_WORD = 24, OPTION_NUMS = 16 }; /* bytes of a word, with the end; numbers of a list */
 
 struct option_nums {
     i32 n; /* numbers given, which may be more than v holds */

@@ -22,7 +22,9 @@ enum rng_stream {
     RNG_FOREST,
     RNG_UNKNOWN,
     RNG_RANK,
-    RNG_TREES
+    RNG_TREES,
+    RNG_HEAD,
+    RNG_PATHS
 };
 
 /* Four 32-bit words for counter (index, stream, extra) under the key seed. */

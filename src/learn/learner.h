@@ -80,6 +80,8 @@ struct prediction_sink {
     err (*row)(void *self, i32 ncol, const struct prediction_cell *cell);
     void *self;
     bool wide; /* one column for each target, where the model has such a layout */
+    i32 samples; /* > 0: so many possible courses instead of forecasts, where the model has a horizon */
+    i64 seed;    /* of these */
 };
 
 /* The records to score, and how to show the scores. */

@@ -105,7 +105,9 @@ static void band_json(struct str *b, const struct score_band *band) {
     for (i32 k = 0; k < band->npart; k++)
         str_addf(b, "%s{\"last_step\":%d,\"coverage\":%s}", k ? "," : ",\"by_step\":[", band->last[k],
                  text_json_number(band->part[k]).s);
-    str_add(b, band->npart > 0 ? "]}" : "}");
+    if (band->npart > 0) str_add(b, "]");
+    for (i32 k = 0; k < band->nstep; k++) str_addf(b, "%s%s", k ? "," : ",\"steps\":[", text_json_number(band->step[k]).s);
+    str_add(b, band->nstep > 0 ? "]}" : "}");
 }
 
 void table_json(struct str *b, const struct score_table *t) {

@@ -25,6 +25,8 @@ struct score_band {
     f64 from, to, coverage;
     i32 npart, last[BAND_PARTS]; /* parts of the horizon: last step of each, from 1 */
     f64 part[BAND_PARTS];        /* coverage of each */
+    i32 nstep;                   /* of the horizon; 0 = not known */
+    const f64 *step;             /* [nstep] coverage of each */
 };
 
 struct score_table {

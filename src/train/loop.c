@@ -50,8 +50,8 @@ static void snapshot(const struct step *exec, const struct store *st, struct tra
     if (!restore) s->good_step = s->step;
 }
 
-/* Steps of a round that lowers the best loss by less than this share are not followed by more; the best of a round that is
- * followed lies in its last quarter. */
+/* Steps of a round that lowers the best loss (likelihoods have negative ones) by less than this share are not followed by more;
+ * the best of a round that is followed lies in its last quarter. */
 #define ROUND_GAIN 0.005
 
 /* Budget of the run: no round ends later. */
@@ -75,7 +75,7 @@ static i64 resumed_end(const struct train_job *j, const struct train_state *s) {
 }
 
 static bool still_falls(const struct train_state *s) {
-    return isfinite(s->best) && s->best_step >= s->end - s->end / 4 && !(s->best > s->mark * (1 - ROUND_GAIN));
+    return isfinite(s->best) && s->best_step >= s->end - s->end / 4 && !(s->best > s->mark - ROUND_GAIN * fabs(s->mark));
 }
 
 /* After the last step of a round: true if another one begins. */

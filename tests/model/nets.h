@@ -4,6 +4,7 @@
 
 #include "model/cell/cell.h"
 #include "model/layer.h"
+#include "model/loss/family.h"
 #include "t.h"
 
 struct shape {
@@ -33,6 +34,12 @@ static inline i32 nets_dense(struct net *n, const char *name, i32 in, i32 units,
     return n->op[nets_add(n, &s)].out;
 }
 
+/* Outputs for each value. */
+static inline i32 nets_outputs(const char *loss) {
+    const struct family *f = family_find(loss + strlen("loss_"));
+    return f ? f->nparam : strcmp(loss, "loss_quantile") ? 1 : 3;
+}
+
 static inline void nets_loss(struct net *n, const char *loss, i32 pred, i32 T, i32 w, bool base) {
     struct op_spec s = net_spec(loss, "loss", pred);
     s.in[1] = nets_input(n, "target", T, w, false);
@@ -41,6 +48,7 @@ static inline void nets_loss(struct net *n, const char *loss, i32 pred, i32 T, i
         s.nquantile = 3;
         s.quantile[0] = 0.1f, s.quantile[1] = 0.5f, s.quantile[2] = 0.8f;
     }
+    if (family_find(loss + strlen("loss_"))) s.nquantile = nets_outputs(loss);
     nets_add(n, &s);
 }
 
@@ -65,7 +73,7 @@ static inline void nets_long(struct net *n, struct shape s, enum cell_kind cell,
         drop.dropout = rate;
         y = n->op[nets_add(n, &drop)].out;
     }
-    i32 Q = strcmp(loss, "loss_quantile") ? 1 : 3;
+    const i32 Q = nets_outputs(loss);
     nets_loss(n, loss, nets_dense(n, "head", y, s.w * Q, ACT_NONE), s.steps, s.w, true);
     T_OK(net_check(n));
 }
@@ -83,7 +91,7 @@ static inline void nets_short(struct net *n, struct shape s, enum cell_kind cell
         end = n->op[l].end;
     }
     struct op_spec last = net_spec("last", "last", end);
-    i32 y = n->op[nets_add(n, &last)].out, Q = strcmp(loss, "loss_quantile") ? 1 : 3;
+    const i32 y = n->op[nets_add(n, &last)].out, Q = nets_outputs(loss);
     nets_loss(n, loss, nets_dense(n, "head", y, s.w * Q, ACT_NONE), 1, s.w, false);
     T_OK(net_check(n));
 }

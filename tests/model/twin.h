@@ -226,12 +226,34 @@ static inline void twin_norm(i32 F, const f64 *x, f64 **w, f64 *y) {
     for (i32 i = 0; i < F; i++) y[i] = (x[i] - mean) / sqrt(var + 1e-5) * w[0][i] + w[1][i];
 }
 
+/* Negative log-likelihoods as textbooks have them, by libm's lgamma; false = the loss is no distribution. */
+static inline bool twin_likelihood(const struct op *op, const f64 *pred, i32 j, f64 base, f64 y, f64 *out) {
+    const char *name = op->layer->name + strlen("loss_");
+    const f64 at = base + pred[j], wide = op->spec.nquantile > 1 ? log1p(exp(pred[op->F + j])) : 0, pi = acos(-1);
+    if (!strcmp(name, "normal")) {
+        const f64 s = 1e-3 + wide, e = (y - at) / s;
+        *out = log(s * sqrt(2 * pi)) + e * e / 2;
+    } else if (!strcmp(name, "student_t")) {
+        const f64 s = 1e-3 + wide, nu = 2.001 + log1p(exp(pred[2 * op->F + j])), e = (y - at) / s;
+        *out = -log(tgamma((nu + 1) / 2) / tgamma(nu / 2) / sqrt(nu * pi) / s * pow(1 + e * e / nu, -(nu + 1) / 2));
+    } else if (!strcmp(name, "poisson")) {
+        *out = exp(at) - y * at + lgamma(y + 1);
+    } else if (!strcmp(name, "negative_binomial")) {
+        const f64 r = 1 / (1e-4 + wide), p = r / (r + exp(at));
+        *out = -(lgamma(y + r) - lgamma(r) - lgamma(y + 1) + r * log(p) + y * log(1 - p));
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static inline f64 twin_loss_cell(const struct op *op, const f64 *pred, i32 j, f64 base, f64 target) {
     const char *name = op->layer->name;
     f64 e = pred[j] + base - target, sum = 0;
     if (isnan(target)) return 0;
     if (!strcmp(name, "loss_mse")) return e * e;
     if (!strcmp(name, "loss_mae")) return fabs(e);
+    if (twin_likelihood(op, pred, j, base, target, &sum)) return sum;
     for (i32 i = 0; i < op->spec.nquantile; i++) {
         f64 q = (f64)op->spec.quantile[i];
         e = target - base - pred[i * op->F + j];

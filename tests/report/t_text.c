@@ -90,11 +90,12 @@ TEST(table_grows_with_long_names_and_large_figures) {
 }
 
 TEST(table_as_json) {
-    const struct score_band band = {.1, .9, .25, 2, {1, 3}, {.5, .125}};
+    static const f64 step[] = {.5, .25};
+    const struct score_band band = {.1, .9, .25, 2, {1, 3}, {.5, .125}, 2, step};
     SAYS(table_json(&b, &(struct score_table){.title = "t", .nmetric = 1, .metric = {"MAE"}, .nrow = 1, .row = row,
                                               .best_naive = -1, .windows = 4, .band = band}),
          "{\"title\":\"t\",\"windows\":4,\"band\":{\"from\":0.1,\"to\":0.9,\"coverage\":0.25,"
-         "\"by_step\":[{\"last_step\":1,\"coverage\":0.5},{\"last_step\":3,\"coverage\":0.125}]},"
+         "\"by_step\":[{\"last_step\":1,\"coverage\":0.5},{\"last_step\":3,\"coverage\":0.125}],\"steps\":[0.5,0.25]},"
          "\"rows\":[{\"name\":\"model\",\"MAE\":15.8,\"skill\":0.674}]}");
 }
 

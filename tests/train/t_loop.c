@@ -174,6 +174,7 @@ static err run_rounds(const f64 *script, i64 budget, struct train_state *s) {
 TEST(loop_goes_on_while_validation_falls) {
     static const f64 falls_twice[] = {9, 8, 7, 6, 5, 4.5, 4.7, 4.6, 4.99};
     static const f64 hardly_falls[] = {9, 8, 7, 7.1, 6.99, 1, 1};
+    static const f64 hardly_falls_below_0[] = {-5, -6, -7, -6.9, -7.01, -9, -9};
     static const f64 fell_early[] = {9, 6, 7, 1, 1};
     static const f64 falls_on[] = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5, 0.2};
     struct train_state s;
@@ -183,6 +184,8 @@ TEST(loop_goes_on_while_validation_falls) {
     assert_int_equal(run_rounds(falls_twice, 1000, &s), STOP_STEPS); /* the best is before the last quarter of 80 */
     assert_int_equal(s.step, 80);
     assert_int_equal(run_rounds(hardly_falls, 1000, &s), STOP_STEPS);
+    assert_int_equal(s.step, 40);
+    assert_int_equal(run_rounds(hardly_falls_below_0, 1000, &s), STOP_STEPS);
     assert_int_equal(s.step, 40);
     assert_int_equal(run_rounds(fell_early, 1000, &s), STOP_STEPS);
     assert_int_equal(s.step, 20);

@@ -22,6 +22,7 @@ struct tracker {
     const struct series *s;
     const f32 *prior; /* [BAND_BINS] shares */
     i64 first, end;   /* rows with scored targets */
+    bool counts;      /* bands are whole numbers, from 0 on */
     bool whole;       /* all evidence counts: each column has an origin of its own, which ends its rows */
     i64 grid;         /* distance between origins that are scored */
     i32 room;         /* bins per cell */
@@ -36,7 +37,7 @@ struct tracker {
 i32 forecast_bin(f32 y, f32 mean, f32 low, f32 high) {
     const f64 d = (f64)y - (f64)mean, end = d < 0 ? (f64)low - (f64)mean : (f64)high - (f64)mean;
     if (isnan(d) || isnan(end)) return -1;
-    const f64 score = d == 0 ? 0 : end == 0 ? INFINITY : d / end;
+    const f64 score = d == 0 ? 0 : end == 0 || d / end < 0 ? INFINITY : d / end;
     const f64 at = ceil((log2(score) + OCTAVES) * OCTAVE); /* log2(0) = -inf */
     return (i32)dmax(0, dmin(BAND_BINS - 1, at));
 }
@@ -105,6 +106,7 @@ static err on_row(void *self, const struct forecast_row *given) {
         for (i32 q = 0; q < nq; q++) {
             const i64 at = (i64)k * nq + q;
             t->band[at] = factor == 1 ? given->band[at] : row.mean[k] + factor * (given->band[at] - row.mean[k]);
+            if (t->counts) t->band[at] = head_count(&row, t->band[at]);
         }
     row.band = t->band;
     return t->fn(t->self, &row);
@@ -140,6 +142,7 @@ err forecast_windows(const struct forecaster *f, const struct series *s, const s
     if (window_origins(set) <= 0 || !adapts(f)) return forecast_rows_of(f, s, set, use, fn, self);
     struct tracker t = {.f = f,
                         .s = s,
+                        .counts = f->nmember > 0 && f->spec.family && f->spec.family->counts,
                         .whole = set->at != NULL,
                         .prior = f->spread + forecast_quantiles(f, f->schema.ntarget) + 1,
                         .fn = fn,

@@ -5,7 +5,10 @@
  *                                  residuals    residuals        quantiles of one half of the origins fit the other half best
  *
  * Validation alone may hold less than one horizon of independent targets.  The residuals of a base on training rows are scaled
- * by the ratio of the model's to the base's on validation; a rule without parameters gives them on all training rows. */
+ * by the ratio of the model's to the base's on validation; a rule without parameters gives them on all training rows.
+ *
+ * With a distribution of the network (--head normal, ..) r is the score of the target instead (struct family), on validation
+ * alone: its quantile at a level is where the distribution is read for this level. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,7 @@
 #include "base/mem.h"
 #include "learn/forecast/fit.h"
 #include "learn/forecast/out.h"
+#include "learn/forecast/paths.h"
 
 enum { SPREAD_CELLS = 250000, POOL_ORIGINS = 60 };
 
@@ -23,6 +27,7 @@ struct residuals {
     const struct window_set *set;
     i64 at;          /* index of the first origin of the current set */
     i64 n;           /* origins of all sets */
+    bool scores;     /* of a distribution instead of residuals: r is standard normal where the distribution is true */
     f32 *r;          /* [ntarget][horizon][n] in deviations of the series */
     f32 *deviation;  /* [ntarget][n] of the window; NaN = nothing seen */
     f32 *scratch;    /* [horizon][n] */
@@ -34,13 +39,15 @@ static err on_residual(void *self, const struct forecast_row *row) {
     struct residuals *d = self;
     const struct series *s = d->t->series;
     const struct forecast_spec *spec = &d->t->f->spec;
-    const f32 *around = spec->output->centre(row);
+    const f32 *around = head_output_of(spec, d->t->f->nmember > 0)->centre(row);
     const i64 at = d->at + (row->origin - d->set->first) / d->set->stride;
     TRY(workload_advance(d->work, 1));
     d->deviation[row->col * d->n + at] = row->seen ? row_deviation(d->t->f, s, row->origin, row->col) : (f32)NAN;
     for (i64 k = 0; k < spec->horizon; k++) {
         const f32 y = series_target(s, row->col, row->origin + k);
-        d->r[(row->col * spec->horizon + k) * d->n + at] = row->seen ? y - around[k] : (f32)NAN;
+        f32 *r = &d->r[(row->col * spec->horizon + k) * d->n + at];
+        const f32 a = forecast_weight(d->t->f, (i32)k);
+        *r = !row->seen ? (f32)NAN : d->scores ? head_score(spec, row, a, y, (i32)k) : y - around[k];
         if (isnan(y) || !row->seen) continue;
         d->model += fabs((f64)y - (f64)around[k]);
         d->base += fabs((f64)y - (f64)row->base[k]);
@@ -93,6 +100,34 @@ static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f3
     const i64 all = sorted(r, spec->horizon * n);
     for (i32 k = 0; k < spec->horizon; k++)
         if (isnan(spread[k])) quantiles_of(spec, r, all, spread, k);
+    return all >= SPREAD_WINDOWS;
+}
+
+/* Mean absolute score of each step, drawn to that of all, relative to it. */
+static void step_sizes(const f32 *r, i32 horizon, i64 n, f32 *size) {
+    f64 all = 0, cells = 0;
+    for (i64 i = 0; i < horizon * n; i++)
+        if (!isnan(r[i])) all += fabs((f64)r[i]), cells++;
+    for (i32 k = 0; k < horizon; k++) {
+        f64 sum = horizon * all / cells, many = horizon;
+        for (i64 i = k * n; i < (k + 1) * n; i++)
+            if (!isnan(r[i])) sum += fabs((f64)r[i]), many++;
+        size[k] = all > 0 ? (f32)(sum / many / (all / cells)) : 1;
+    }
+}
+
+/* Quantiles of scores, r [horizon][n]: each step has a size, all steps together the shape, since a step alone has few scores that
+ * are independent. False if there are too few. */
+static bool score_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32 *spread) {
+    const i32 h = spec->horizon;
+    step_sizes(r, h, n, spread); /* kept in the place of the first quantile until this is known */
+    for (i64 i = 0; i < h * n; i++) r[i] /= spread[i / n];
+    const i64 all = sorted(r, h * n);
+    for (i32 k = 0; k < h; k++) {
+        const f32 size = spread[k];
+        quantiles_of(spec, r, all, spread, k);
+        for (i32 q = 0; q < spec->nband; q++) spread[(i64)q * h + k] *= size;
+    }
     return all >= SPREAD_WINDOWS;
 }
 
@@ -313,6 +348,21 @@ static void tell_bare(const struct fit *t, i32 bare, i32 first) {
                    "measure errors from", bare, s->ntarget, s->name[first], bare > 1 ? ", ..." : "", SPREAD_WINDOWS);
 }
 
+/* Templates of sample paths: windows from all of time, of each series, or of all series in turn. */
+static void keep_paths(struct residuals *d, f32 power, f32 *u) {
+    const struct forecast_spec *spec = &d->t->f->spec;
+    const i64 ncol = d->t->series->ntarget;
+    const struct path_shape shape = paths_shape(spec, (i32)ncol);
+    for (i64 c = 0; c < ncol; c++) {
+        take_column(d, c, 0, d->n, power);
+        for (i64 j = 0; j < shape.n; j++) {
+            const i64 at = shape.ncol > 1 || ncol == 1 ? j * d->n / shape.n : j * ncol * d->n / shape.n - c * d->n;
+            if (at < 0 || at >= d->n) continue;
+            paths_rank(d->scratch, spec->horizon, d->n, at, u + (j * shape.ncol + (shape.ncol > 1 ? c : 0)) * spec->horizon);
+        }
+    }
+}
+
 static err spread_of(struct fit *t, struct residuals *d) {
     struct forecaster *f = t->f;
     const struct forecast_spec *spec = &f->spec;
@@ -320,23 +370,28 @@ static err spread_of(struct fit *t, struct residuals *d) {
     i32 bare = 0, first = 0;
     f32 *spread;
     NEW(d->scratch, spec->horizon * d->n);
-    NEW(spread, facts + BAND_FACTS);
+    NEW(spread, forecast_spread_floats(f, (i32)ncol));
     f->spread = spread;
-    const f32 power = choose_power(d, spread);
+    const f32 power = d->scores ? 0 : choose_power(d, spread);
     if (pools(d)) TRY(pooled_quantiles(d, power, spread));
     for (i64 c = ncol - 1; c >= 0 && !pools(d); c--) {
         take_column(d, c, 0, d->n, power);
-        if (!column_quantiles(spec, d->scratch, d->n, spread + c * spec->nband * spec->horizon)) bare++, first = (i32)c;
+        f32 *to = spread + c * spec->nband * spec->horizon;
+        if (!(d->scores ? score_quantiles : column_quantiles)(spec, d->scratch, d->n, to)) bare++, first = (i32)c;
     }
     if (bare > 0 && t->series->panel) {
         TRY(lend_quantiles(d, power, spread));
         bare = 0;
     }
     spread[facts] = power;
+    keep_paths(d, power, spread + facts + BAND_FACTS);
     fill_scores(d, spread, power, spread + facts + 1);
     tell_bare(t, bare, first);
     return 0;
 }
+
+/* Without a network a distribution has no parameters. */
+static bool scores_of(const struct fit *t) { return t->f->spec.family && t->f->nmember > 0; }
 
 static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fair) {
     struct window_set valid = t->set.valid_all, train = windows_in(&t->f->spec, from, t->job->split.train);
@@ -344,7 +399,8 @@ static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fa
     thin(t, &valid);
     thin(t, &train);
     struct workload work = workload_start("measuring the bands", t->job->use.events, forecast_stop(t));
-    struct residuals d = {.t = t, .n = (half ? window_origins(&train) : 0) + window_origins(&valid), .work = &work};
+    struct residuals d = {.t = t, .scores = scores_of(t), .work = &work};
+    d.n = (half ? window_origins(&train) : 0) + window_origins(&valid);
     if (d.n * (t->series->panel ? ncol : 1) < SPREAD_WINDOWS) {
         event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld origins to measure errors from, at least %d are needed",
                    (long long)d.n, SPREAD_WINDOWS);
@@ -365,10 +421,10 @@ static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fa
 
 err forecast_spread(struct fit *t) {
     struct base *fair = NULL, *half;
-    i64 from;
+    i64 from = 0;
     if (t->f->spec.nband == 0 || t->f->spread) return 0;
     TRY(unseen_base(t, &fair));
-    half = half_base(t, &from);
+    half = scores_of(t) ? NULL : half_base(t, &from);
     const err e = calibrate(t, half, from, fair);
     if (half != t->f->base) base_free(half);
     base_free(fair);

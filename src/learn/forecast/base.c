@@ -29,7 +29,7 @@ struct base_spec forecast_base_spec(const struct fit *t, struct workload *work) 
                               .ahead = INPUTS_TRIED,
                               .train = t->job->split.train,
                               .valid = t->job->split.validation,
-                              .absolute = strcmp(s->loss, "mse") != 0,
+                              .absolute = !forecast_squares(s),
                               .pool = t->job->use.pool,
                               .work = work};
 }

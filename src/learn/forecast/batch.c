@@ -99,6 +99,27 @@ static void fill_ids(const struct batcher *bt, const struct batch_slot *s, i32 i
                                       : bt->s->nword[buf->item];
 }
 
+/* Targets of a head of counts, and the logarithms of the means that the base stands for. */
+static i32 count_targets(const struct batcher *bt, i64 origin, i32 col, struct window_dst to, i32 r) {
+    const struct window_shape *p = bt->shape;
+    i32 present = 0;
+    for (i32 k = 0; k < p->nout * p->out_seg; k++) {
+        const bool there = k < p->horizon && origin + k < bt->s->nrow && series_is_target(bt->s, col, origin + k);
+        to.p[((i64)(k / p->out_seg) * to.B + r) * to.ld + k % p->out_seg] =
+            there ? (f32)head_whole(series_raw(bt->s, col, origin + k)) : (f32)NAN;
+        present += there;
+    }
+    return present;
+}
+
+static void log_means(const struct batcher *bt, const f32 *base, i32 col, struct window_dst to, i32 r) {
+    const struct window_shape *p = bt->shape;
+    const f64 mean = bt->s->mean[col], dev = bt->s->dev[col];
+    for (i32 k = 0; k < p->nout * p->out_seg; k++)
+        to.p[((i64)(k / p->out_seg) * to.B + r) * to.ld + k % p->out_seg] =
+            k < p->horizon ? (f32)head_log_mean((f64)base[k] * dev + mean, mean) : 0.F;
+}
+
 static void no_targets(const struct batcher *bt, struct window_dst to, i32 r) {
     const struct window_shape *p = bt->shape;
     for (i32 k = 0; k < p->nout * p->out_seg; k++)
@@ -126,9 +147,12 @@ static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32
     }
     if (buf->role == INPUT_FIRST) fill_first(bt, s, i, r, place.steps);
     if (buf->role == INPUT_FUTURE && ends) window_fill_future(p, bt->s, origin, col, to, r);
-    if (buf->role == INPUT_BASE && ends && !forecast_averages(bt->spec)) /* else zero: the network is on its own */
+    const bool counts = bt->spec->family && bt->spec->family->counts;
+    if (buf->role == INPUT_BASE && ends && counts) log_means(bt, s->base + (i64)(r % windows) * p->horizon, col, to, r);
+    else if (buf->role == INPUT_BASE && ends && !forecast_averages(bt->spec)) /* else zero: the network is on its own */
         window_fill_base(p, s->base + (i64)(r % windows) * p->horizon, s->shift[r], s->div[r], to, r);
     if (buf->role != INPUT_Y) return 0;
+    if (real && ends && counts) return count_targets(bt, origin, col, to, r);
     if (real && ends) return window_fill_y(p, bt->s, origin, col, s->shift[r], s->div[r], to, r);
     no_targets(bt, to, r);
     return 0;
@@ -165,6 +189,17 @@ static bool copy_ready(const struct batcher *b, struct batch_slot *s, i32 from, 
     return true;
 }
 
+/* What a model without a base begins with: the shift of the window; for counts, whose correction is a factor, its mean. */
+static f32 level_of(const struct batcher *b, const struct batch_slot *s, i32 r) {
+    struct window_shape look = *b->shape;
+    f32 shift = s->shift[r], div = 0;
+    if (b->spec->family && b->spec->family->counts) {
+        look.scale = WSCALE_MEAN;
+        if (window_scale_of(&look, b->s, s->origin[r], s->col[r], &shift, &div) < 2) div = 0;
+    }
+    return shift + div;
+}
+
 static void fill_base(struct batcher *b, struct batch_slot *s, i32 windows) {
     i32 h = b->shape->horizon, from = b->slices > 1 ? 0 : b->row0, to = b->slices > 1 ? windows : b->row1;
     const bool has = b->base && (b->shows_base || !forecast_averages(b->spec));
@@ -172,8 +207,10 @@ static void fill_base(struct batcher *b, struct batch_slot *s, i32 windows) {
     f32 *base = s->base + (i64)from * h;
     if (has && to > from && !copy_ready(b, s, from, to))
         e = base_predict_rows(b->base, b->s, to - from, s->col + from, s->origin + from, h, base, h, b->kern);
-    for (i32 r = from; r < to && !has; r++)
-        for (i32 k = 0; k < h; k++) s->base[(i64)r * h + k] = s->shift[r];
+    for (i32 r = from; r < to && !has; r++) {
+        const f32 level = level_of(b, s, r);
+        for (i32 k = 0; k < h; k++) s->base[(i64)r * h + k] = level;
+    }
     if (e < 0) {
         b->failed = e;
         b->why = *err_last();

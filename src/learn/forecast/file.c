@@ -3,6 +3,7 @@
  *     lstm.weight_ih_l0, head.weight, ...         member 0; further members as member.1.lstm.weight_ih_l0
  *     base.ridge, row.ridge                       linear base, ridge row to beat
  *     base.trees                                  boosted trees of the base
+ *     paths                                       ranks of errors, for sample paths
  *     spread, bands                               residual quantiles; their unit, scores of calibration
  *     stretto.forecast  {"shape.seg":..., "columns":[...], "base":"...", "weight":0.8}   what training found out
  *                       "recipe": how another program forecasts with the file (docs/model-file.md); not read back
@@ -15,6 +16,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "learn/forecast/ops.h"
+#include "learn/forecast/paths.h"
 #include "learn/forecast/resolve.h"
 #include "learn/forecast/shares.h"
 
@@ -167,6 +169,9 @@ static err collect(const struct forecaster *f, struct tens_list *list) {
     const i64 n = forecast_quantiles(f, f->schema.ntarget);
     if (f->spread) TRY(tens_add(list, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, f->spread));
     if (f->spread && f->spread[n] >= 0) TRY(tens_add(list, "bands", DTYPE_F32, BAND_FACTS, 0, f->spread + n));
+    const struct path_shape paths = paths_shape(&f->spec, f->schema.ntarget);
+    if (forecast_paths(f))
+        TRY(tens_add(list, "paths", DTYPE_F32, (i64)paths.n * paths.ncol, f->spec.horizon, forecast_paths(f)));
     TRY(tens_add(list, "scale.mase", DTYPE_F64, f->schema.ntarget, 0, f->mase));
     /* the file always has at least one tensor: the scale of the columns */
     TRY(tens_add(list, "scale.mean", DTYPE_F64, f->schema.ncol, 0, f->schema.mean));
@@ -331,6 +336,19 @@ static err read_bands(const char *path, const struct st_file *file, f32 *facts) 
     return sound ? 0 : damaged(path, "\"bands\" is out of range");
 }
 
+/* Older files have no templates of sample paths. */
+static err read_paths(const char *path, const struct st_file *file, const struct forecaster *f, f32 *u) {
+    const struct path_shape shape = paths_shape(&f->spec, f->schema.ntarget);
+    const struct tens *t;
+    bool sound = true;
+    u[0] = (f32)NAN;
+    if (!st_find(file, "paths")) return 0;
+    TRY(model_tensor(file, "paths", DTYPE_F32, (i64)shape.n * shape.ncol, f->spec.horizon, &t));
+    memcpy(u, t->data, sizeof(f32) * (size_t)shape.floats);
+    for (i64 i = 0; i < shape.floats; i++) sound = sound && u[i] >= 0 && u[i] <= 1;
+    return sound ? 0 : damaged(path, "\"paths\" is out of range");
+}
+
 static err read_spread(const char *path, const struct st_file *file, struct forecaster *f) {
     const struct tens *t;
     TRY(model_tensor(file, "scale.mase", DTYPE_F64, f->schema.ntarget, 0, &t));
@@ -338,9 +356,10 @@ static err read_spread(const char *path, const struct st_file *file, struct fore
     memcpy(f->mase, t->data, sizeof(f64) * (size_t)f->schema.ntarget);
     if (!st_find(file, "spread")) return 0;
     TRY(model_tensor(file, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, &t));
-    NEW(f->spread, tens_count(t) + BAND_FACTS);
+    NEW(f->spread, forecast_spread_floats(f, f->schema.ntarget));
     memcpy(f->spread, t->data, sizeof(f32) * (size_t)tens_count(t));
-    return read_bands(path, file, f->spread + tens_count(t));
+    TRY(read_bands(path, file, f->spread + tens_count(t)));
+    return read_paths(path, file, f, f->spread + tens_count(t) + BAND_FACTS);
 }
 
 /* A linear base has the horizon of the model, and no columns that the model does not have. */

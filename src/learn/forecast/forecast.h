@@ -18,6 +18,7 @@
 #include "learn/learner.h"
 #include "bases/base.h"
 #include "model/chain.h"
+#include "model/loss/family.h"
 #include "train/guard.h"
 #include "train/loop.h"
 #include "train/metrics.h"
@@ -81,7 +82,8 @@ struct forecast_spec {
     const struct head *decoder;     /* --decoder and --loss-steps: how forecasts follow from the recurrent layers */
     const struct head_output *output; /* --head: what a forecast value is made of */
     struct slice_spec cut;          /* slices of the context in training */
-    i32 nquantile;                  /* outputs that are quantiles; 0 = one output */
+    const struct family *family;    /* of the head's distribution, whose parameters are the outputs; NULL = none */
+    i32 nquantile;                  /* outputs that are quantiles; 0 = one output, or parameters */
     i32 nband;                      /* quantiles that are forecast (by the head, or from validation residuals); 0 = none */
 };
 
@@ -119,7 +121,8 @@ struct forecaster {
     f64 weight;                     /* a: share of the correction that is used, 0..1 */
     struct shares shares;           /* --combine average */
     /* Residual quantiles [ntarget][nband][horizon], then BAND_FACTS: they are in units of the window's deviation to this power
-     * (below 0: of the row's div, as older files have them), then shares of calibration in each bin of nonconformity. */
+     * (below 0: of the row's div, as older files have them), then shares of calibration in each bin of nonconformity; then the
+     * templates of sample paths (paths.h), NaN = none. */
     f32 *spread;
     /* for the report */
     struct choice choice;           /* base auto */
@@ -147,10 +150,12 @@ static inline f32 forecast_share(const struct forecaster *f, i32 k) {
     const struct shares *s = &f->shares;
     return s->n > 0 ? (f32)s->of[(i64)k * s->n / f->spec.horizon] : 1.f;
 }
+static inline f32 forecast_weight(const struct forecaster *f, i32 k) { return (f32)f->weight * forecast_share(f, k); }
 
 static inline i64 forecast_quantiles(const struct forecaster *f, i32 ntarget) {
-    return (i64)ntarget * f->spec.nband * f->spec.horizon; /* floats of spread, without the BAND_FACTS after them */
+    return (i64)ntarget * f->spec.nband * f->spec.horizon; /* floats of spread, without what follows them */
 }
+i64 forecast_spread_floats(const struct forecaster *f, i32 ntarget); /* all of them */
 
 /* Rows that a window of a training step has: one for each target column, and in a panel as many as few series have, each of a
  * window of its own. */
@@ -202,6 +207,8 @@ struct forecast_row {
     const f32 *base;   /* [horizon] */
     const f32 *both;   /* [horizon] base + full correction (before the guard) */
     const f32 *band;   /* [horizon][nband] quantiles, NULL when nband = 0 */
+    const f32 *raw;    /* [outputs][horizon] output of the network, mean over the members */
+    f64 col_mean, col_dev; /* of the column: a value v is v * col_dev + col_mean in original units */
     f32 shift, div;
     i32 seen;          /* values present in the context */
 };
@@ -251,8 +258,10 @@ err forecast_lines(const struct forecast_scores *s, const struct series *x, cons
                    struct arena *a, struct score_lines **out);
 err forecast_check_by(const struct options *o, const struct series *s); /* the same errors, before a training */
 void forecast_scores_free(struct forecast_scores *s);
+/* True if errors are compared squared: the forecast is a mean. */
+bool forecast_squares(const struct forecast_spec *spec);
 /* The error that skill is computed from, over all columns and either all steps (step -1) or one: MAE; RMSE (original units)
- * or MSE for --loss mse. */
+ * or MSE if forecast_squares. */
 f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original);
 /* The best of naive, snaive and ridge; -1 = none has a score. */
 i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original);

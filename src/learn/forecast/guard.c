@@ -19,7 +19,7 @@ static err on_loss_row(void *self, const struct forecast_row *row) {
     struct losses *d = self;
     const struct series *s = d->t->series;
     const struct forecast_spec *spec = &d->t->f->spec;
-    bool squared = strcmp(spec->loss, "mse") == 0;
+    bool squared = forecast_squares(spec);
     i64 at = row->origin - d->t->set.valid_all.first;
     TRY(workload_advance(d->work, 1));
     if (row->seen == 0) return 0;

@@ -112,7 +112,7 @@ static err prepare_again(struct fit *t) {
 
 static err receive_state(struct fit *t, i32 root, const struct progress *s) {
     struct forecaster *f = t->f;
-    const i64 floats = forecast_quantiles(f, t->series->ntarget) + BAND_FACTS;
+    const i64 floats = forecast_spread_floats(f, t->series->ntarget);
     if (!t->at.state.good) TRY(train_state_new(&t->step.engine.store, &t->at.state));
     if (!s->spread || !f->spread) {
         mem_free(f->spread);

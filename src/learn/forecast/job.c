@@ -42,6 +42,7 @@ err forecast_job_resolve(struct learn_job *job) {
     const struct series_set *d = series_set_of(job->data);
     TRY(forecast_check_by(job->o, d->s));
     TRY(resolve_season(job->o, d->s));
+    TRY(resolve_counts(job->o, d->s, job->data->path));
     TRY(resolve_forecast(job->o, d->s, job->use.events, job->spec, &job->split));
     if (d->s->roles) event_note(job->use.events, EVENT_NOTE, "columns: %s", d->s->roles);
     TRY(series_set_marks(d, job->o, job->use.events));
@@ -138,6 +139,7 @@ err forecast_job_folds(struct learn_job *job, i32 n, bool refit_each, i64 *borde
     i64 from, rows;
     job->split = (struct split){0};
     TRY(resolve_season(job->o, d->s));
+    TRY(resolve_counts(job->o, d->s, job->data->path));
     TRY(resolve_forecast(job->o, d->s, NULL, job->spec, &job->split));
     TRY(series_set_marks(d, job->o, to));
     fold_rows(job, n, &from, &rows);

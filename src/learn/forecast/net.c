@@ -186,7 +186,7 @@ static err recurrent(struct net *n, const struct forecast_spec *spec, bool strea
 }
 
 static err loss(struct net *n, const struct forecast_spec *spec, i32 h, i32 y, i32 base) {
-    char layer[24];
+    char layer[32];
     snprintf(layer, sizeof layer, "loss_%s", spec->loss);
     struct op_spec s = net_spec(layer, "loss", h);
     s.in[1] = y;

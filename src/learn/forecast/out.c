@@ -58,14 +58,15 @@ static void sort_small(f32 *v, i32 n) {
 }
 
 /* Bands of one step. */
-static void bands(const struct row_out *o, const struct forecast_row *row, const f32 *corr, f32 unit, i32 k) {
+static void bands(const struct row_out *o, const struct forecast_row *row, f32 unit, i32 k) {
     const struct forecast_spec *s = &o->f->spec;
+    const struct head_output *head = head_output_of(s, o->f->nmember > 0);
     const i32 col = forecast_column(o->s, row->col);
     const f32 *spread = !o->f->spread ? NULL : col < 0 ? o->common : o->f->spread + (i64)col * s->nband * s->horizon;
     f32 *out = o->band + (i64)k * s->nband;
     for (i32 q = 0; q < s->nband; q++) {
         const f32 residual = spread ? spread[(i64)q * s->horizon + k] * unit : 0.f;
-        out[q] = s->output->band(row, (f32)o->f->weight * forecast_share(o->f, k), corr, s->horizon, residual, q, k);
+        out[q] = head->band(s, row, forecast_weight(o->f, k), residual, q, k);
     }
     sort_small(out, s->nband);
 }
@@ -73,16 +74,17 @@ static void bands(const struct row_out *o, const struct forecast_row *row, const
 err row_out_emit(struct row_out *o, struct forecast_row row, const f32 *corr, forecast_row_fn *fn, void *self) {
     const struct forecaster *f = o->f;
     i32 h = f->spec.horizon;
-    const f32 *point = corr + (i64)head_point(&f->spec) * h;
+    row.raw = corr;
+    row.col_mean = o->s->mean[row.col];
+    row.col_dev = o->s->dev[row.col];
     for (i32 k = 0; k < h; k++) {
-        f32 extra = f->nmember > 0 ? forecast_share(f, k) * row.div * point[k] : 0.f;
-        o->both[k] = row.base[k] + extra;
-        o->mean[k] = row.base[k] + (f32)f->weight * extra;
+        o->both[k] = f->nmember > 0 ? head_forecast(&f->spec, &row, forecast_share(f, k), k) : row.base[k];
+        o->mean[k] = f->nmember > 0 ? head_forecast(&f->spec, &row, forecast_weight(f, k), k) : row.base[k];
     }
     row.mean = o->mean;
     row.both = o->both;
     row.band = f->spec.nband ? o->band : NULL;
     const f32 unit = unit_of(o, &row);
-    for (i32 k = 0; k < h; k++) bands(o, &row, corr, unit, k);
+    for (i32 k = 0; k < h; k++) bands(o, &row, unit, k);
     return fn(self, &row);
 }

@@ -33,7 +33,7 @@ static err fill_steps(struct page *p) {
     ARENA_NEW(p->a, line, SCORE_ROWS);
     p->r->line = line;
     p->r->horizon = sc->horizon;
-    p->r->step_metric = strcmp(p->f->spec.loss, "mse") != 0 ? "MAE" : original(p) ? "RMSE" : "MSE";
+    p->r->step_metric = !forecast_squares(&p->f->spec) ? "MAE" : original(p) ? "RMSE" : "MSE";
     for (i32 r = 0; r < SCORE_ROWS; r++) {
         f64 *v;
         if (!sc->row[r]) continue;

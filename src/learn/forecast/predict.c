@@ -1,4 +1,5 @@
-/* predict.c - forecasts after the last row, as numbers and as a table; reads new data with the settings of the model. */
+/* predict.c - forecasts after the last row, as numbers and as a table, and samples of them; reads new data with the settings of
+ * the model. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "base/mem.h"
 #include "data/time.h"
 #include "learn/forecast/ops.h"
+#include "learn/forecast/paths.h"
 #include "learn/series_set.h"
 
 /* ------------------------------------------------------------------ data ---------------------------------------------------- */
@@ -87,8 +89,10 @@ err forecast_open(const struct model *m, const struct options *o, const char *pa
     err e = read_whole(forecaster_in(m), o, path, &d);
     if (e == -E102) return lacks_column();
     if (e >= 0) e = forecast_take(m, d, to);
-    if (e >= 0) *out = d;
-    else dataset_free(d);
+    if (e >= 0)
+        *out = d;
+    else
+        dataset_free(d);
     return e;
 }
 
@@ -174,8 +178,8 @@ static void tell_short(const struct forecaster *f, const struct series *s, const
     if (n > 0)
         event_note(to, EVENT_WARNING,
                    "%d of %d series have fewer rows than the %d that the model looks back on (\"%s\" has %lld): "
-                   "their forecasts are less certain than their bands say", n, s->ntarget, f->spec.context, s->name[first],
-                   (long long)(s->to[first] - s->from[first]));
+                   "their forecasts are less certain than their bands say",
+                   n, s->ntarget, f->spec.context, s->name[first], (long long)(s->to[first] - s->from[first]));
 }
 
 /* Streams the forecasts after the last row to fn: in the order of the series, unless each origin takes a pass of its own. */
@@ -296,6 +300,59 @@ static err wide_table(struct ahead *a, const struct resources *use, const struct
     return 0;
 }
 
+/* One row for each series and step, a column for each sample. */
+static err sample_rows(const struct ahead *a, const struct prediction_sink *to, struct prediction_cell *cell, f64 *v) {
+    const struct series *s = a->s;
+    const i32 n = to->samples, h = a->f->spec.horizon;
+    char origin[32], time[32], step[16];
+    for (i32 c = 0; c < s->ntarget; c++) {
+        const i64 end = origin_of(s, c);
+        TRY(paths_draw(a->f, forecast_column(s, c), c, a->of[c].band, to->seed, n, v));
+        row_label(s, end - 1, origin);
+        for (i32 k = 0; k < h; k++) {
+            row_label(s, end + k, time);
+            snprintf(step, sizeof step, "%d", k + 1);
+            cell[0] = word(s->name[c]), cell[1] = word(origin), cell[2] = word(time), cell[3] = word(step);
+            for (i32 i = 0; i < n; i++) cell[4 + i] = number(s, c, v[(i64)k * n + i]);
+            TRY(to->row(to->self, 4 + n, cell));
+        }
+    }
+    return 0;
+}
+
+static err sample_table(struct ahead *a, const struct resources *use, const struct prediction_sink *to) {
+    static const char *const keys[] = {"id", "origin", "time", "step"};
+    const i32 n = to->samples;
+    struct prediction_column *head;
+    struct prediction_cell *cell;
+    char(*name)[24];
+    f64 *v;
+    TRY(forecast_ahead(a->f, a->s, use, a->room, &a->of));
+    ARENA_NEW(a->room, head, 4 + n);
+    ARENA_NEW(a->room, cell, 4 + n);
+    ARENA_NEW(a->room, name, n);
+    ARENA_NEW(a->room, v, (i64)n * a->f->spec.horizon);
+    for (i32 i = 0; i < 4; i++) head[i].name = keys[i];
+    for (i32 i = 0; i < n; i++) {
+        snprintf(name[i], sizeof name[i], "sample.%d", i + 1);
+        head[4 + i] = (struct prediction_column){name[i], true};
+    }
+    if (to->head) TRY(to->head(to->self, 4 + n, head));
+    return sample_rows(a, to, cell, v);
+}
+
+/* E106 if the model has nothing that samples could be made of. */
+static err check_samples(const struct forecaster *f, const struct prediction_sink *to) {
+    if (to->samples == 0) return 0;
+    if (f->spec.nband < 2)
+        return FAIL_AT(E106, NULL, "stretto train with --quantiles 0.1,0.5,0.9, and rows for validation",
+                       "--samples follows the quantiles that are forecast, and the model has %d", f->spec.nband);
+    if (!forecast_paths(f))
+        return FAIL_AT(E106, NULL, "stretto train   (again, with this program)",
+                       "--samples needs errors of whole windows, which files of older programs do not hold");
+    return 0;
+}
+
 err forecast_predict(const struct model *m, const struct dataset *d, const struct resources *use,
                      const struct prediction_sink *to) {
     struct arena room = {0};
@@ -303,7 +360,8 @@ err forecast_predict(const struct model *m, const struct dataset *d, const struc
     if (to->wide && ends_apart(a.s))
         return FAIL_AT(E106, NULL, "no --wide-output",
                        "--wide-output has a row for each time, and the series end at different times");
-    err e = to->wide ? wide_table(&a, use, to) : long_table(&a, use, to);
+    TRY(check_samples(a.f, to));
+    err e = to->samples > 0 ? sample_table(&a, use, to) : to->wide ? wide_table(&a, use, to) : long_table(&a, use, to);
     arena_free(&room);
     return e;
 }

@@ -90,6 +90,7 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
     TRY(check_quantiles(&spec->quantiles));
     spec->nband = spec->quantiles.n;
     if (spec->output->quantiles) spec->nquantile = spec->nband;
+    spec->family = family_find(spec->output->loss);
     return 0;
 }
 
@@ -236,6 +237,10 @@ static err check_head(const struct options *o) {
                                                                                   * every option */
         return FAIL_AT(E106, NULL, "--decoder autoregressive",
                        "--teacher-forcing is about the decoder autoregressive, this one is %s", o->decoder);
+    if (head->own_output && head_counts(o->head))
+        return FAIL_AT(E106, NULL, "--decoder direct   or   --head student-t",
+                       "--decoder %s reads its own last values in units of the window, and --head %s has counts", head->name,
+                       o->head);
     if (head->own_output && o->norm)
         return FAIL_AT(E106, NULL, "--no-norm",
                        "--norm stands before the head, --decoder %s has its head inside the loop", head->name);
@@ -258,27 +263,41 @@ static err choose_shape(struct options *o) {
     return resolve_i(o, OPT_segment, each ? 1 : (o->context + 31) / 32, each ? "context up to 64" : "32 segments");
 }
 
-/* A forecast at every step starts from the base at every row: there is no network on its own to average with. */
+/* A forecast at every step starts from the base at every row, and counts grow from it by a factor: there is no network on its own
+ * to average with. */
 static err choose_combine(struct options *o) {
-    const bool every = strcmp(o->loss_steps, "all") == 0;
+    const bool every = strcmp(o->loss_steps, "all") == 0, counts = head_counts(o->head);
     const bool average = strcmp(o->combine, "average") == 0;
-    static const struct opt_from by_steps = {.rank = OPT_RANK_PRESET, .origin = "auto: --loss-steps all"};
+    static const struct opt_from by_other = {.rank = OPT_RANK_PRESET, .origin = "auto: by --loss-steps or --head"};
     if (opt_is_auto(o, OPT_combine)) return opt_resolve(o, OPT_combine, "residual", "no preset asks for another");
-    if (!average || !every) return 0;
-    if (!opt_given(o, OPT_combine)) return opt_set_id(o, OPT_combine, "residual", &by_steps);
+    if (!average || (!every && !counts)) return 0;
+    if (!opt_given(o, OPT_combine)) return opt_set_id(o, OPT_combine, "residual", &by_other);
+    if (counts)
+        return FAIL_AT(E106, NULL, "--combine residual", "--combine average adds forecasts, --head %s makes the base larger or "
+                       "smaller by a factor", o->head);
     return FAIL_AT(E106, NULL, "--loss-steps last   or   --combine residual",
                    "--combine average forecasts from whole windows, --loss-steps all from every step");
 }
 
-/* A head with quantiles has its own loss; a preset changes the loss of point forecasts only. */
+/* The head whose loss alone this is; NULL = none. */
+static const char *owner_of(const char *loss) {
+    static const char *const heads[] = {"quantile", "normal", "student-t", "negative-binomial", "poisson"};
+    for (size_t i = 0; i < COUNT(heads); i++)
+        if (strcmp(head_output_find(heads[i])->loss, loss) == 0) return heads[i];
+    return NULL;
+}
+
+/* A head of quantiles or of a distribution has its own loss; a preset changes the loss of point forecasts only. */
 static err choose_loss(struct options *o) {
-    static const struct opt_from by_head = {.rank = OPT_RANK_PRESET, .origin = "auto: quantile head"};
+    static const struct opt_from by_head = {.rank = OPT_RANK_PRESET, .origin = "auto: by the head"};
     const struct head_output *output = head_output_find(o->head);
+    const char *owner = owner_of(o->loss);
+    char fix[64];
     if (opt_is_auto(o, OPT_loss)) return opt_resolve(o, OPT_loss, output->loss, "by the head");
-    if (output->quantiles && !opt_given(o, OPT_loss)) return opt_set_id(o, OPT_loss, output->loss, &by_head);
-    if (output->quantiles == (strcmp(o->loss, "quantile") == 0)) return 0;
-    return FAIL_AT(E106, NULL, output->quantiles ? "--head quantile alone" : "--head quantile",
-                   "--head %s and --loss %s do not go together", o->head, o->loss);
+    if (head_owns_loss(output) && !opt_given(o, OPT_loss)) return opt_set_id(o, OPT_loss, output->loss, &by_head);
+    if (head_owns_loss(output) ? strcmp(o->loss, output->loss) == 0 : !owner) return 0;
+    snprintf(fix, sizeof fix, owner ? "--head %s" : "--head %s alone", owner ? owner : o->head);
+    return FAIL_AT(E106, NULL, fix, "--head %s and --loss %s do not go together", o->head, o->loss);
 }
 
 /* Steps that nobody asked for follow from the data: rounds go on while validation falls. Slices with a fixed number of rounds

@@ -14,6 +14,8 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
                      struct forecast_spec *spec, struct split *split);
 /* resolve_steps.c: resolves --loss-steps as far as the options determine it, before a preset applies; then context and
  * network shape for it. E106 for options that do not combine with it. */
+/* counts.c: E216 if the head is of counts and a target of the unscaled series is none; path: of the file. */
+err resolve_counts(const struct options *o, const struct series *s, const char *path);
 bool resolve_wants_stream(const struct options *o);
 err resolve_loss_steps(struct options *o, const struct split *split);
 /* Sets the time slices in spec->cut: the number in --parallel, or what `auto` chooses for the windows of an epoch, with a

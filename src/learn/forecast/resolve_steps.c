@@ -37,7 +37,7 @@ static bool suits(const struct options *o, const struct need *n) {
 static bool nothing_against(const struct options *o) {
     for (size_t i = 0; i < COUNT(needs); i++)
         if (opt_given(o, needs[i].id) && !suits(o, &needs[i])) return false;
-    return !o->bidirectional && o->projection == 0;
+    return !o->bidirectional && o->projection == 0 && !head_counts(o->head);
 }
 
 bool resolve_wants_stream(const struct options *o) {
@@ -54,6 +54,9 @@ static err against(const struct options *o) {
                        "--projection 0   or   --loss-steps last",
                        "--loss-steps all carries one state forward through the series, which %s does not have",
                        o->bidirectional ? "--bidirectional" : "--projection");
+    if (head_counts(o->head))
+        return FAIL_AT(E106, NULL, "--loss-steps last",
+                       "--loss-steps all has targets in units of the series, and --head %s has counts", o->head);
     for (size_t i = 0; i < COUNT(needs); i++) {
         const struct need *n = &needs[i];
         const char *name = opt_info(n->id)->name;

@@ -65,18 +65,24 @@ static f64 coverage_of(const struct metrics *m, i32 from, i32 to) {
     return n > 0 ? inside / n : (f64)NAN;
 }
 
-static struct score_band band_of(const struct forecaster *f, const struct forecast_scores *s) {
+static err band_of(const struct forecaster *f, const struct forecast_scores *s, struct arena *arena, struct score_band *out) {
     const struct forecast_spec *spec = &f->spec;
     struct score in;
     metrics_score(s->row[SCORE_MODEL], -1, -1, true, &in);
-    if (in.nband == 0 || !isfinite(in.pinball)) return (struct score_band){0};
+    if (in.nband == 0 || !isfinite(in.pinball)) return 0;
     struct score_band b = {.from = spec->quantiles.v[0], .to = spec->quantiles.v[spec->nband - 1], .coverage = in.coverage[0]};
     b.npart = s->horizon > 1 ? imin(BAND_PARTS, s->horizon) : 0;
     for (i32 k = 0; k < b.npart; k++) {
         b.last[k] = (k + 1) * s->horizon / b.npart;
         b.part[k] = coverage_of(s->row[SCORE_MODEL], k ? b.last[k - 1] : 0, b.last[k]);
     }
-    return b;
+    f64 *step;
+    ARENA_NEW(arena, step, s->horizon);
+    for (i32 k = 0; k < s->horizon; k++) step[k] = coverage_of(s->row[SCORE_MODEL], k, k + 1);
+    b.nstep = s->horizon;
+    b.step = step;
+    *out = b;
+    return 0;
 }
 
 static void say(const struct score_band *band, char *said, size_t size) {
@@ -95,7 +101,7 @@ static void say(const struct score_band *band, char *said, size_t size) {
 
 /* Column of the metric that skill is measured in: MSE is RMSE's column in original units. */
 static i32 skill_column(const struct forecaster *f, bool original) {
-    bool mse = strcmp(f->spec.loss, "mse") == 0;
+    bool mse = forecast_squares(&f->spec);
     return original ? (mse ? 1 : 0) : (mse ? 0 : 1);
 }
 
@@ -114,7 +120,7 @@ static err fill(const struct forecaster *f, const struct series *x, const struct
     t->skill_metric = skill_column(f, original);
     t->best_naive = -1;
     t->windows = s->windows;
-    t->band = band_of(f, s);
+    TRY(band_of(f, s, &v->arena, &t->band));
     i32 best = score_best(f, s, o);
     for (i32 r = 0; r < SCORE_ROWS; r++) {
         if (!s->row[r]) continue;

@@ -85,8 +85,9 @@ struct forecast_row runner_row(const struct runner *r, i32 b) {
 static void from_base(struct runner *r, i32 rows) {
     const struct batch_slot *s = &r->batch.slot[0];
     const i64 h = r->f->spec.horizon;
+    const i32 located = r->f->spec.family ? 1 : r->nq; /* of a distribution the first parameter */
     for (i32 b = 0; b < rows; b++)
-        for (i32 q = 0; q < r->nq; q++)
+        for (i32 q = 0; q < located; q++)
             for (i64 k = 0; k < h; k++) r->corr[((i64)b * r->nq + q) * h + k] += (s->shift[b] - s->base[b * h + k]) / s->div[b];
 }
 

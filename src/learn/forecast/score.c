@@ -68,7 +68,11 @@ err forecast_sample(const struct forecaster *f, const struct series *s, const st
         out->mean[k] = (f64)row->mean[k] * dev + mean;
         out->base[k] = (f64)row->base[k] * dev + mean;
     }
-    for (i64 i = 0; row->band && i < (i64)h * nq; i++) out->band[i] = (f64)row->band[i] * dev + mean;
+    const bool whole = f->nmember > 0 && f->spec.family && f->spec.family->counts; /* less the rounding of the scale */
+    for (i64 i = 0; row->band && i < (i64)h * nq; i++) {
+        const f64 v = (f64)row->band[i] * dev + mean;
+        out->band[i] = whole ? head_whole(v) : v;
+    }
     return 0;
 }
 
@@ -143,10 +147,14 @@ void forecast_scores_free(struct forecast_scores *s) {
     *s = (struct forecast_scores){0};
 }
 
+bool forecast_squares(const struct forecast_spec *spec) {
+    return spec->family ? spec->family->mean : strcmp(spec->loss, "mse") == 0;
+}
+
 f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original) {
     struct score score;
     metrics_score(m, step, -1, original, &score);
-    return strcmp(f->spec.loss, "mse") != 0 ? score.mae : original ? score.rmse : score.mse;
+    return !forecast_squares(&f->spec) ? score.mae : original ? score.rmse : score.mse;
 }
 
 i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original) {

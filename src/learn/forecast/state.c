@@ -110,7 +110,7 @@ static void add_pause(const struct fit *t, struct state_file *f) {
 }
 
 /* Residual quantiles are measured before a refit and kept through it. */
-static i64 spread_floats(const struct fit *t) { return forecast_quantiles(t->f, t->series->ntarget) + BAND_FACTS; }
+static i64 spread_floats(const struct fit *t) { return forecast_spread_floats(t->f, t->series->ntarget); }
 
 /* Every item in a fixed order; `done` members are part of it, so that count must be known. */
 static void list(struct fit *t, struct train_state *s, struct state_file *f) {
