@@ -147,6 +147,16 @@ class Learners(Case):
             self.stretto("resume", "cut.model.run", "--quiet")
         self.same_model("whole.model", "cut.model")
 
+    def test_tagger_validates_as_often_when_resumed(self):
+        """An option without a flag has the value of the first run, not that of options.def."""
+        data = self.write("s.txt", sentences(100))
+        options = ("--task", "tagger", "--epochs", 12, "--hidden", 8)
+        self.stretto("train", data, *options, "-o", "whole.model", "--quiet")
+        first = self.stretto("train", data, *options, "--time-limit", "0.01", "-o", "cut.model", "--quiet", status=None)
+        self.assertEqual(first.status, 76)
+        self.stretto("resume", "cut.model.run", "--time-limit", 0, "--quiet")
+        self.same_model("whole.model", "cut.model")
+
     def test_time_limit(self):
         data = self.write("t.csv", table(4000))
         options = ("--task", "forest", "--target", "kind", "--trees", 3000)
