@@ -26,15 +26,15 @@ enum ts_label { TS_BARE, TS_CLASS, TS_NUMBER };
 
 struct ts {
     struct table *t;
-    i64 line;          /* of the file, from 1 */
-    i32 nchannel;      /* 0 = not known yet */
-    i32 declared;      /* by @dimensions; 0 = not */
+    i64 line;     /* of the file, from 1 */
+    i32 nchannel; /* 0 = not known yet */
+    i32 declared; /* by @dimensions; 0 = not */
     enum ts_label label;
     struct vocab words; /* of the labels: those that the header names come first */
     bool listed;        /* the header names all */
     i64 nsequence, row_cap, sequence_cap, label_cap;
-    i64 *cap;          /* [nchannel] of the numbers */
-    f64 *number;       /* [rows] labels that are numbers */
+    i64 *cap;    /* [nchannel] of the numbers */
+    f64 *number; /* [rows] labels that are numbers */
     i32 *sequence, *class;
 };
 
@@ -265,8 +265,10 @@ static err take_text(struct ts *f, const char *p, const char *end) {
         f->line++;
         if (p == stop || *p == '#') continue;
         if (memchr(p, 0, (size_t)(stop - p))) return bad(f, 0, E202, "save the file again as text", "the line holds a zero byte");
-        if (data) TRY(take_sequence(f, p, stop));
-        else TRY(take_header(f, p, stop, &data));
+        if (data)
+            TRY(take_sequence(f, p, stop));
+        else
+            TRY(take_header(f, p, stop, &data));
     }
     if (f->nsequence == 0)
         return FAIL_AT(E201, f->t->path, "a line for each sequence behind @data", "the file holds no sequence");
@@ -298,15 +300,17 @@ static err read(const char *path, const struct read_options *o, struct table **o
     mem_free(f.number);
     mem_free(f.sequence);
     mem_free(f.class);
-    if (e < 0) table_free(f.t);
-    else *out = f.t;
+    if (e < 0)
+        table_free(f.t);
+    else
+        *out = f.t;
     return e;
 }
 
 /* The first line that is no comment is one of the header. */
 static bool is_header(const char *p, const char *end) {
-    static const char *const keys[] = {"@problemname", "@timestamps",  "@missing",    "@univariate",  "@dimensions", "@dimension",
-                                       "@equallength", "@serieslength", "@classlabel", "@targetlabel"};
+    static const char *const keys[] = {"@problemname", "@timestamps",  "@missing",      "@univariate", "@dimensions",
+                                       "@dimension",   "@equallength", "@serieslength", "@classlabel", "@targetlabel"};
     while (p < end) {
         const char *stop = memchr(p, '\n', (size_t)(end - p)), *at = p;
         i64 n;

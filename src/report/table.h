@@ -37,6 +37,7 @@ struct score_table {
     i64 windows;      /* number of test windows, 0 = not stated */
     struct score_band band;
     i32 decimals;     /* of every value; 0 = about three digits */
+    i32 counts;       /* metrics from this one on are whole numbers; 0 = none */
 };
 
 struct figure table_value(const struct score_table *t, i32 row, i32 metric); /* one value of the table as text */

@@ -1,4 +1,5 @@
-/* t_classes.c - the layers `mean` and `cross_entropy` against f64: values, gradients, lengths, unknown classes, cuts of the batch. */
+/* t_classes.c - the layers `mean` and `cross_entropy` against f64: values, gradients, lengths, unknown classes, cuts of the
+ * batch. */
 #include <math.h>
 
 #include "nets.h"
