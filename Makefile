@@ -30,7 +30,7 @@
 #   make soak-devices N=100            failures of devices in the middle of a training: section failures of bench/results/devices.md
 #   make bench-yarn                    how long a job on YARN takes to begin: bench/results/yarn.md
 #   make bench-yarn-kills N=20         kill -9 of each part of a job on YARN: bench/results/yarn.md
-#   make bench-learners                forest, kmeans, crf, tagger, hmm, graphs beside other programs: bench/results/learners-*.md
+#   make bench-learners                classify, forest, kmeans, crf, tagger, hmm, graphs beside other programs: bench/results/learners-*.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -198,6 +198,7 @@ bench-learners: release
 	.peers/bin/python bench/learners/graph.py build/release/cli/stretto
 	.peers/bin/python bench/learners/viterbi.py build/release
 	.peers/bin/python bench/learners/tagger.py build/release/cli/stretto $(SHARED)/data/conll2000/train.txt
+	.peers/bin/python bench/learners/classify.py build/release/cli/stretto $(SHARED)/data/seq_classification
 	.peers/bin/python bench/learners/crf.py build/release/cli/stretto --train $(SHARED)/data/conll2000/train.txt \
 	    --test $(SHARED)/data/conll2000/test.txt --template bench/learners/chunk.tpl --crfsuite .peers/bin/python
 

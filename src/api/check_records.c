@@ -6,6 +6,7 @@
 
 #include "api/advice.h"
 #include "api/check.h"
+#include "api/check_sequences.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "data/mend.h"
@@ -152,6 +153,8 @@ static err look_at_tokens(struct records *r, const struct token_set *s) {
     return look_at_tags(r, s);
 }
 
+static void add_look(void *self, const char *where, const char *fix, const char *text) { add(self, where, fix, text); }
+
 /* ------------------------------------------------------------------ the check ----------------------------------------------- */
 
 static err collect_facts(struct records *r) {
@@ -171,6 +174,8 @@ static err look(struct records *r, const struct learner *l, const char *path) {
     if (e >= 0) e = collect_facts(r);
     if (e >= 0 && r->set->kind == &data_table) e = look_at_table(r, table_set_of(r->set));
     if (e >= 0 && r->set->kind == &data_tokens) e = look_at_tokens(r, token_set_of(r->set));
+    const struct sequence_looks looks = {add_look, r};
+    if (e >= 0 && r->set->kind == &data_sequences) e = check_sequences(sequence_set_of(r->set), &looks);
     stretto_data data = {.set = r->set};
     if (e >= 0) e = trainer_check(r->o, &data, &horizon, &split);
     if (e >= 0 || e == -E601) return e;

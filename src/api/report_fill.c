@@ -62,8 +62,8 @@ static err fill_splits(struct filler *p) {
     ARENA_NEW(&p->a, out, 3);
     for (i32 i = 0; i < 3; i++) {
         char first[32], last[32];
-        d->kind->label(d, row[i], first);
-        d->kind->label(d, lmax(row[i], row[i + 1] - 1), last);
+        d->kind->label(d, lmin(row[i], d->nrow - 1), first); /* a part may be empty */
+        d->kind->label(d, lmin(lmax(row[i], row[i + 1] - 1), d->nrow - 1), last);
         out[i] = (struct report_split){.name = name[i],
                                        .row0 = row[i],
                                        .row1 = row[i + 1],

@@ -48,6 +48,7 @@ struct table {
     const char *doubt; /* text: numbers are ambiguous, or a cache file is older than its source; NULL = neither */
     const char *doubt_fix; /* option, or command, that resolves it */
     i32 doubt_code;        /* its warning; 0 = W035 */
+    const char *id, *target; /* columns that the format of the file gives these roles (.ts); NULL = it gives none */
     i32 turned; /* columns of names of a file with a series per row (--orient rows), 0 = a series per column */
     bool records;  /* the file has records instead of lines (Arrow), numbered from 1 */
     i32 npart;     /* files of the table, 0 = one */

@@ -2,9 +2,20 @@
 #include "learn/tagger/tagger.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+
+/* After each epoch; set as an option, so that a resumed run, whose options are all given, has the same. */
+static err resolve_validations(struct learn_job *job) {
+    static const struct opt_from from = {.rank = OPT_RANK_PRESET, .origin = "an epoch"};
+    const i64 train = job->split.train, B = lmin(job->o->batch, train);
+    char text[24];
+    if (opt_given(job->o, OPT_validate_every) || train < 1) return 0;
+    snprintf(text, sizeof text, "%lld", (long long)((train + B - 1) / B));
+    return opt_set_id(job->o, OPT_validate_every, text, &from);
+}
 
 /* The last tenth of the training sentences says when to stop, where --validation gives no other part. */
 static err resolve(struct learn_job *job) {
@@ -13,7 +24,7 @@ static err resolve(struct learn_job *job) {
     if (strcmp(job->o->preset, "auto") == 0) TRY(opt_preset(job->o, "tagger"));
     TRY(token_set_split(job->o, token_set_of(job->data), p));
     if (p->validation == p->train && opt_is_auto(job->o, OPT_validation)) p->train -= p->train / TENTH;
-    return 0;
+    return resolve_validations(job);
 }
 
 static err open_file(const struct model *m, const struct options *o, const char *path, const struct events *to,

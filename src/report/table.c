@@ -10,6 +10,7 @@ enum { NAME_WIDTH = 18, VALUE_WIDTH = 7 };
 
 /* Number of decimals that shows a metric with about three digits. */
 static i32 decimals_of(const struct score_table *t, i32 metric) {
+    if (t->counts > 0 && metric >= t->counts) return 0;
     if (t->decimals > 0) return t->decimals;
     if (strcmp(t->metric[metric], "MASE") == 0) return 2;
     f64 least = INFINITY;

@@ -40,6 +40,7 @@ struct score_table {
     i64 windows;      /* number of test windows, 0 = not stated */
     struct score_band band;
     i32 decimals;     /* of every value; 0 = about three digits */
+    i32 counts;       /* metrics from this one on are whole numbers; 0 = none */
     const struct score_lines *lines; /* scores of each series or group, which text and JSON show below; NULL = one series */
 };
 

@@ -81,7 +81,7 @@ class Learners(Case):
         own = ("lloyd_seconds", "lloyd_cpu_seconds", "distances_saved")
         (ha, ta), (hb, tb) = e2e.model(self.path(a)), e2e.model(self.path(b))
         self.assertEqual(ta, tb, what)
-        for key in ("stretto.forest", "stretto.kmeans", "stretto.hmm", "stretto.tagger", "stretto.crf"):
+        for key in ("stretto.forest", "stretto.kmeans", "stretto.hmm", "stretto.tagger", "stretto.crf", "stretto.classify"):
             fa, fb = json.loads(ha.get(key, "{}")), json.loads(hb.get(key, "{}"))
             self.assertEqual(*({k: v for k, v in f.items() if k not in own} for f in (fa, fb)), what)
 
@@ -146,6 +146,24 @@ class Learners(Case):
         if child.returncode == STOPPED:
             self.stretto("resume", "cut.model.run", "--quiet")
         self.same_model("whole.model", "cut.model")
+
+    def test_tagger_validates_as_often_when_resumed(self):
+        """An option without a flag has the value of the first run, not that of options.def."""
+        data = self.write("s.txt", sentences(100))
+        options = ("--task", "tagger", "--epochs", 12, "--hidden", 8)
+        self.stretto("train", data, *options, "-o", "whole.model", "--quiet")
+        first = self.stretto("train", data, *options, "--time-limit", "0.01", "-o", "cut.model", "--quiet", status=None)
+        self.assertEqual(first.status, 76)
+        self.stretto("resume", "cut.model.run", "--time-limit", 0, "--quiet")
+        self.same_model("whole.model", "cut.model")
+
+    def test_classify(self):
+        """Checkpoints of every member, of its first fit and of its refit."""
+        n = numbers(5)
+        rows = ["id,x,z,y"] + ["s%d,%d,%d,%s" % (k, next(n) * (1 + k % 2), next(n), "ab"[k % 2]) for k in range(150)
+                               for _ in range(10 + k % 7)]
+        self.compare(self.write("q.csv", "\n".join(rows) + "\n"), "--task", "classify", "--id", "id", "--target", "y", "--members", 2,
+                     "--epochs", 20, "--hidden", 24, more=("--epochs", 200))
 
     def test_time_limit(self):
         data = self.write("t.csv", table(4000))

@@ -99,12 +99,12 @@ static const struct score_row sample_score[] = {
     {"ridge", ROLE_RIDGE, {21.4, .70, NAN}, .552},           {"snaive (12)", ROLE_SNAIVE, {47.8, 1.57, .100}, NAN},
     {"naive", ROLE_NAIVE, {76.0, 2.50, .160}, NAN}};
 static const struct score_table sample_scores = {"test 1960-01..12", 3, {"MAE", "MASE", "wQL"}, 5, sample_score, 0, 3, 1,
-                                                 {.from = 0}, 0, NULL};
+                                                 {.from = 0}, 0, 0, NULL};
 
 static const struct score_row sample_fold_row[] = {{"theta", ROLE_A, {14.2}, NAN}, {"season + growth", ROLE_B, {15.9}, NAN},
                                                    {"season", ROLE_SNAIVE, {31.0}, NAN}, {"last", ROLE_NAIVE, {44.7}, NAN}};
 static const struct score_table sample_fold = {
-    "Candidates for the base, 80 rolling origins", 1, {"MAE"}, 4, sample_fold_row, 0, -1, 80, {.from = 0}, 0, NULL};
+    "Candidates for the base, 80 rolling origins", 1, {"MAE"}, 4, sample_fold_row, 0, -1, 80, {.from = 0}, 0, 0, NULL};
 
 static const struct report_fact sample_data[] = {
     {"file", "airline-passengers.csv, 144 rows, 1 series"}, {"time", "\"Month\", monthly, 1949-01 to 1960-12, no gaps"},
@@ -237,7 +237,7 @@ static const struct score_table sample_hourly_scores = {"test 2017-10-24 00:00 .
                                                         0,
                                                         2,
                                                         2785,
-                                                        {.from = 0}, 0, NULL};
+                                                        {.from = 0}, 0, 0, NULL};
 
 static const struct report *sample_hourly_make(struct sample_hourly *s) {
     for (i32 i = 0; i < H_HISTORY + H_HORIZON; i++) {

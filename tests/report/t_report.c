@@ -118,7 +118,7 @@ TEST(report_of_nothing_is_still_a_page) {
 TEST(report_survives_degenerate_figures) {
     f64 bad[3] = {(f64)NAN, INFINITY, -INFINITY}, one[1] = {5}, flat[3] = {2, 2, 2};
     struct score_row row = {"model", ROLE_MODEL, {(f64)NAN, INFINITY}, (f64)NAN};
-    struct score_table scores = {"test", 2, {"MAE", "MSE"}, 1, &row, 0, -1, 0, {.from = 0}, 0, NULL};
+    struct score_table scores = {"test", 2, {"MAE", "MSE"}, 1, &row, 0, -1, 0, {.from = 0}, 0, 0, NULL};
     struct report_curve curve[2] = {{3, 3, flat, bad, bad, flat, 2}, {0, 0, NULL, NULL, NULL, NULL, -1}};
     struct report_forecast f[2] = {{.horizon = 1, .model = one},
                                    {.horizon = 3, .nhistory = 1, .history = one, .model = bad, .low = bad, .high = flat}};

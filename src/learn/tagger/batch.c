@@ -1,16 +1,9 @@
-/* batch.c - sentences as rows of a batch: ids of each feature, tags, lengths; longest first, as the layers want them.
- *
- *     epoch:   all sentences in a new order --groups of GROUP batches--> each sorted by length --> batches in a new order
- *
- * Batches of similar length leave little of [T][B] empty; which batch comes when follows from the seed and its number. */
-#include <stdlib.h>
+/* batch.c - sentences as rows of a batch: ids of each feature, tags, lengths; longest first, as the layers want them. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
 #include "learn/tagger/tagger.h"
-
-enum { GROUP = 16 }; /* batches whose sentences are sorted together */
 
 #define KEEP_RARE 0.5f /* probability that training sees a word of one sentence as itself, not as an unknown word */
 
@@ -19,7 +12,7 @@ static err new_slot(struct tag_batcher *b, i32 slot) {
     for (i32 i = 0; i < b->net->nbuf; i++)
         if (b->net->buf[i].input) ARENA_NEW(&b->arena, s->input[i], buf_floats(&b->net->buf[i], b->B));
     ARENA_NEW(&b->arena, s->sentence, b->B);
-    ARENA_NEW(&b->arena, b->order[slot], (i64)b->B * GROUP);
+    ARENA_NEW(&b->arena, b->order[slot], (i64)b->B * LENGTH_GROUP);
     return 0;
 }
 
@@ -74,27 +67,11 @@ void tag_batch_rows(struct tag_batcher *b, i32 slot, const i64 *sentence, i32 n)
     fill_rows(b, slot, 0);
 }
 
-int tag_longest_first(const void *a, const void *b) {
-    const struct tag_ranked *x = a, *y = b;
-    return x->length != y->length ? (x->length < y->length ? 1 : -1) : (x->sentence > y->sentence) - (x->sentence < y->sentence);
-}
+static i32 length_of(const void *batcher, i64 sentence) { return tag_batch_steps(batcher, sentence); }
 
 void tag_batch_train(void *batcher, i64 k, i32 slot) {
     struct tag_batcher *b = batcher;
-    const i64 n = b->to - b->from, batches = (n + b->B - 1) / b->B, at = k % batches;
-    const u32 epoch = (u32)(k / batches);
-    const i64 group = at / GROUP, first = group * GROUP * b->B, end = lmin(n, first + (i64)GROUP * b->B);
-    const i64 here = (end - first + b->B - 1) / b->B, mine = rng_shuffle(b->seed, epoch, here, at % GROUP);
-    struct tag_ranked *row = b->order[slot];
-    const i64 most = end - first;
-    for (i64 i = 0; i < most; i++) {
-        row[i].sentence = b->from + rng_shuffle(b->seed, epoch, n, first + i);
-        row[i].length = tag_batch_steps(b, row[i].sentence);
-    }
-    qsort(row, (size_t)most, sizeof *row, tag_longest_first);
-    for (i32 r = 0; r < b->B; r++) {
-        const i64 from = mine * b->B + r;
-        b->slot[slot].sentence[r] = from < most ? row[from].sentence : -1;
-    }
-    fill_rows(b, slot, epoch);
+    const struct length_order order = {.seed = b->seed, .from = b->from, .to = b->to, .B = b->B, .length = length_of, .self = b};
+    length_batch(&order, k, b->order[slot], b->slot[slot].sentence);
+    fill_rows(b, slot, (u32)(k / length_batches(&order)));
 }

@@ -16,8 +16,8 @@ struct path {
     const struct op *crf;
     const f32 *a, *start, *end; /* transitions [L][Lp], [L], [L] */
     i32 L, Lp;
-    f32 *u, *v;                 /* [T][Lp] scores of a sentence, [2][Lp] */
-    i32 *from;                  /* [T][Lp] */
+    f32 *u, *v; /* [T][Lp] scores of a sentence, [2][Lp] */
+    i32 *from;  /* [T][Lp] */
 };
 
 static const f32 *tensor_at(const struct op *crf, const f32 *theta, i32 tensor) {
@@ -61,25 +61,25 @@ static err decode_batch(struct tag_batcher *b, struct engine *e, const struct pa
 }
 
 /* Sentences by length, so that little of a batch is empty. */
-static err by_length(struct arena *a, const struct token_set *s, i64 from, i64 to, struct tag_ranked **out) {
-    struct tag_ranked *row;
+static err by_length(struct arena *a, const struct token_set *s, i64 from, i64 to, struct length_ranked **out) {
+    struct length_ranked *row;
     ARENA_NEW(a, row, to - from + 1);
-    for (i64 i = from; i < to; i++) row[i - from] = (struct tag_ranked){(i32)(s->first[i + 1] - s->first[i]), i};
-    qsort(row, (size_t)(to - from), sizeof *row, tag_longest_first);
+    for (i64 i = from; i < to; i++) row[i - from] = (struct length_ranked){(i32)(s->first[i + 1] - s->first[i]), i};
+    qsort(row, (size_t)(to - from), sizeof *row, length_longest_first);
     *out = row;
     return 0;
 }
 
 /* n sentences in this order, with a bound net. */
 static err decode_rows(struct arena *a, struct tag_batcher *b, struct engine *e, enum kern_arch arch,
-                       const struct tag_ranked *row, i64 n, i32 *out) {
+                       const struct length_ranked *row, i64 n, i32 *out) {
     struct path p;
     i64 *sentence;
     TRY(path_new(a, e, arch, &p));
     ARENA_NEW(a, sentence, b->B);
     for (i64 i = 0; i < n; i += b->B) {
         const i32 here = (i32)lmin(b->B, n - i);
-        for (i32 k = 0; k < here; k++) sentence[k] = row[i + k].sentence;
+        for (i32 k = 0; k < here; k++) sentence[k] = row[i + k].sequence;
         TRY(decode_batch(b, e, &p, sentence, here, out));
     }
     return 0;
@@ -87,7 +87,7 @@ static err decode_rows(struct arena *a, struct tag_batcher *b, struct engine *e,
 
 err tagger_decode_with(struct tag_batcher *b, struct engine *e, enum kern_arch arch, i64 from, i64 to, i32 *out) {
     struct arena a = {0};
-    struct tag_ranked *row;
+    struct length_ranked *row;
     err got = by_length(&a, b->s, from, to, &row);
     if (got >= 0) got = decode_rows(&a, b, e, arch, row, to - from, out);
     arena_free(&a);
@@ -95,7 +95,7 @@ err tagger_decode_with(struct tag_batcher *b, struct engine *e, enum kern_arch a
 }
 
 /* A net as long as the first of these sentences, with so many rows. */
-static err decode_group(const struct tagger *t, const struct token_set *s, const i32 *ids, const struct tag_ranked *row, i64 n,
+static err decode_group(const struct tagger *t, const struct token_set *s, const i32 *ids, const struct length_ranked *row, i64 n,
                         i32 rows, const struct resources *use, i32 *out) {
     struct tag_batcher b = {0};
     struct engine e = {0};
@@ -121,7 +121,7 @@ static err decode_group(const struct tagger *t, const struct token_set *s, const
 static err decode_file(const struct tagger *t, const struct token_set *s, i64 from, i64 to, const struct resources *use,
                        i32 *out) {
     struct arena a = {0};
-    struct tag_ranked *row;
+    struct length_ranked *row;
     i32 *ids = NULL;
     i64 longer = 0;
     err e = by_length(&a, s, from, to, &row);

@@ -114,7 +114,6 @@ static struct train_job job_of(struct tag_fit *f) {
     opt_give_loop(o, &j.options);
     if (j.steps == 0) j.steps = (i64)ceil((isnan(o->epochs) ? TAGGER_EPOCHS : o->epochs) * (f64)f->batches);
     if (j.max_steps < j.steps) j.max_steps = j.steps;
-    if (!opt_given(o, OPT_validate_every)) j.validate_every = f->batches;
     j.accumulate = 1;
     j.until = f->until;
     j.refit = f->until > 0;

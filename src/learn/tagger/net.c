@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "learn/forecast/head/head.h"
+#include "learn/stack.h"
 #include "learn/tagger/tagger.h"
 
 static err input(struct net *n, enum tagger_input role, i32 item, const char *name, i32 T, i32 *out) {
@@ -50,35 +51,6 @@ static err drop(struct net *n, const char *name, i32 *x) {
     return n->options.dropout > 0 ? head_chain(n, head_op(n, "dropout"), name, x) : 0;
 }
 
-static err direction(struct net *n, i32 k, const char *suffix, i32 x, i32 length, i32 *out) {
-    struct op_spec s = head_op(n, "recurrent");
-    char name[24];
-    snprintf(name, sizeof name, "lstm.%d%s", k, suffix);
-    s.in[2] = length;
-    *out = x;
-    return head_chain(n, s, name, out);
-}
-
-static err reversed(struct net *n, const char *what, i32 k, i32 x, i32 length, i32 *op) {
-    struct op_spec s = head_op(n, "reverse");
-    s.in[0] = x;
-    s.in[1] = length;
-    snprintf(s.name, sizeof s.name, "%s.%d", what, k);
-    return net_op(n, &s, op);
-}
-
-static err both_ways(struct net *n, i32 k, i32 length, i32 *x) {
-    i32 turn, back, there, from;
-    char name[24];
-    TRY(reversed(n, "turn", k, *x, length, &turn));
-    TRY(direction(n, k, "", n->op[turn].end >= 0 ? n->op[turn].end : *x, length, &there));
-    TRY(direction(n, k, ".reverse", n->op[turn].out, length, &from));
-    TRY(reversed(n, "back", k, from, length, &back));
-    snprintf(name, sizeof name, "both.%d", k);
-    *x = there;
-    return head_beside(n, name, n->op[back].out, x);
-}
-
 err tagger_net(const struct tagger *t, i32 T, struct net *n) {
     i32 x, length, tags;
     char name[24];
@@ -89,7 +61,8 @@ err tagger_net(const struct tagger *t, i32 T, struct net *n) {
     TRY(input(n, TAGGER_TAGS, 0, "tags", T, &tags));
     TRY(drop(n, "dropout.in", &x));
     for (i32 k = 0; k < t->layers; k++) {
-        TRY(both_ways(n, k, length, &x));
+        const struct stack_layer layer = {.name = "lstm", .k = k, .both = true, .length = length};
+        TRY(stack_add(n, &layer, &x, NULL));
         snprintf(name, sizeof name, "dropout.%d", k);
         TRY(drop(n, name, &x));
     }

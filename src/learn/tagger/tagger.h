@@ -8,6 +8,7 @@
 #include "data/vocab.h"
 #include "learn/engine.h"
 #include "learn/learner.h"
+#include "learn/length_order.h"
 #include "learn/tag_results.h"
 
 /* What an input of the net holds (buf.role). */
@@ -54,10 +55,6 @@ err features_ids(const struct tagger *t, const struct token_set *s, i32 **out);
 const char *feature_kind_name(enum feature_kind kind);
 
 /* batch.c: sentences as rows of the net's inputs. */
-struct tag_ranked { /* a sentence of a group of batches */
-    i32 length;
-    i64 sentence;
-};
 struct tag_batcher {
     const struct tagger *t;
     const struct token_set *s;
@@ -68,7 +65,7 @@ struct tag_batcher {
     i64 from, to;            /* training sentences */
     i32 B, T;
     u64 seed;
-    struct tag_ranked *order[PREFETCH_SLOTS]; /* room to sort a group of batches */
+    struct length_ranked *order[PREFETCH_SLOTS]; /* room to sort a group of batches */
     struct tag_slot {
         f32 *input[NET_BUFS];
         i64 *sentence;       /* [B] of each row; -1 = none */
@@ -76,7 +73,6 @@ struct tag_batcher {
     } slot[PREFETCH_SLOTS];
     struct arena arena;
 };
-int tag_longest_first(const void *a, const void *b); /* of struct tag_ranked, for qsort; equal ones in order */
 err tag_batcher_new(const struct tagger *t, const struct token_set *s, const struct net *net, i32 B, i32 nslot,
                     struct tag_batcher *out);
 void tag_batcher_free(struct tag_batcher *b);
