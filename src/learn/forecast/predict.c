@@ -345,7 +345,7 @@ static err sample_table(struct ahead *a, const struct resources *use, const stru
 static err check_samples(const struct forecaster *f, const struct prediction_sink *to) {
     if (to->samples == 0) return 0;
     if (f->spec.nband < 2)
-        return FAIL_AT(E106, NULL, "stretto train with --quantiles 0.1,0.5,0.9, and rows for validation",
+        return FAIL_AT(E106, NULL, "a model trained with --quantiles 0.1,0.5,0.9 and rows for validation",
                        "--samples follows the quantiles that are forecast, and the model has %d", f->spec.nband);
     if (!forecast_paths(f))
         return FAIL_AT(E106, NULL, "stretto train   (again, with this program)",
