@@ -9,6 +9,7 @@
 #include "api/plan_shape.h"
 #include "api/ranks.h"
 #include "base/file.h"
+#include "learn/series_set.h"
 #include "report/jsonl.h"
 #include "report/trace.h"
 
@@ -40,9 +41,18 @@ stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stre
     return e;
 }
 
+/* Scores of each series are those of forecasts. */
+static err check_scores(const struct options *o, const struct learner *learner) {
+    const char *flag = o->scores && *o->scores ? "--scores" : o->by && *o->by ? "--by" : NULL;
+    if (!flag || learner->data == &data_series) return 0;
+    return FAIL_AT(E106, flag, "--task forecast   or leave it out", "%s lists the scores of series, --task %s has none", flag,
+                   learner->name);
+}
+
 err trainer_job(struct stretto_trainer *t, const struct events *to) {
     void *spec = t->job.spec;
     TRY(learner_of(&t->o, &t->learner));
+    TRY(check_scores(&t->o, t->learner));
     if (t->learner->data != t->data->set->kind)
         return FAIL_AT(E106, "--task", "data opened with the options of this task", "%s learns from data of the kind %s, these "
                        "are of the kind %s", t->learner->name, t->learner->data->name, t->data->set->kind->name);

@@ -120,6 +120,9 @@ static void one_step(const struct freq *f, char out[40]) {
     else snprintf(out, 40, "%s", span);
 }
 
+/* The step is far too small for these rows. */
+static bool too_many(const struct build *b, const struct gap_count *g) { return g->absent > 20 * b->n + 1000000; }
+
 static err absent_rows(const struct build *b, const struct gap_count *g) {
     char absent[32], longest[32], one[40], singles[80] = "", first_time[32], from[32], to[32], rest[420] = "", clocks[120] = "",
         first_at[256], longest_at[256];
@@ -140,7 +143,9 @@ static err absent_rows(const struct build *b, const struct gap_count *g) {
     if (g->clocks)
         snprintf(clocks, sizeof clocks, "\n%lld gap%s where clocks go forward to summer time: times in UTC have none",
                  (long long)g->clocks, g->clocks == 1 ? " is" : "s are");
-    return FAIL_AT(E210, b->t->path, "--gaps mask   (train on what is there)   or   --gaps zero   (no row means zero)",
+    const char *fix = too_many(b, g) ? "a larger --freq, or --resample with a larger step: the absent rows would not fit"
+                                     : "--gaps mask   (train on what is there)   or   --gaps zero   (no row means zero)";
+    return FAIL_AT(E210, b->t->path, fix,
                    "%s steps expected, %s absent in %lld gap%s%s\nfirst before %s (%s)%s%s", f->name, absent, (long long)g->gaps,
                    g->gaps == 1 ? "" : "s", singles, first_at, first_time, rest, clocks);
 }
@@ -183,8 +188,8 @@ err build_grid(struct build *b) {
     struct gap_count g = count_gaps(b);
     if (g.off) return irregular(b, &g);
     if (!g.absent) return 0;
-    bool too_many = g.absent > 20 * b->n + 1000000; /* the step is far too small for these rows */
+    const bool far = too_many(b, &g);
     const bool refused = b->gaps == GAPS_ERROR && !b->panel; /* of a panel the gaps inside of each series count */
-    if (refused || too_many) TRY(build_problem(b, NO_COLUMN, absent_rows(b, &g)));
-    return too_many ? 0 : insert(b, g.absent);
+    if (refused || far) TRY(build_problem(b, NO_COLUMN, absent_rows(b, &g)));
+    return far ? 0 : insert(b, g.absent);
 }

@@ -9,6 +9,7 @@
  *
  * Lines that begin with # are comments.  Columns: the number of the sequence, its channels, "class" (@classLabel) or "target"
  * (@targetLabel); table.id and table.target name the first and the last. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +135,8 @@ static err take_value(const struct ts *f, i32 channel, const char *s, i64 n, f64
         snprintf(text, sizeof text, "\"%.*s\" is no number", (int)lmin(n, 60), s);
         return bad(f, channel + 1, E204, "a number, or ? for a missing value", text);
     }
-    if (isinf(*out)) return bad(f, channel + 1, E208, "a number, or ? for a missing value", "the value is infinite");
+    if (fabs(*out) > (f64)FLT_MAX)
+        return bad(f, channel + 1, E208, "a number, or ? for a missing value", "the value is larger than 32 bits hold");
     return 0;
 }
 

@@ -323,8 +323,9 @@ static void summarise(struct sequence_set *s) {
                  s->per_step ? " of each step" : "");
 }
 
-/* Labels that are classes are words, also where they look like numbers; the column of times is found by its name. */
-static err read_table(const struct options *o, const char *path, struct sequence_set *s) {
+/* Labels that are classes are words, also where they look like numbers; the column of times is found by its name.  Data to
+ * predict may lack the labels. */
+static err read_table(const struct options *o, const char *path, bool may_lack, struct sequence_set *s) {
     struct read_options r = read_options_of(o);
     struct str cat = {0};
     str_addf(&cat, "%s%s%s", o->cat ? o->cat : "", o->cat && *o->cat ? "," : "", s->classes && o->target ? o->target : "");
@@ -332,6 +333,11 @@ static err read_table(const struct options *o, const char *path, struct sequence
     r.cat = cat.len > 0 ? str_text(&cat) : NULL;
     r.time = r.time_format ? o->time : NULL;
     if (e >= 0) e = table_read(path, &r, &s->t);
+    if (e == -E102 && may_lack) {
+        err_clear();
+        r.cat = o->cat;
+        e = table_read(path, &r, &s->t);
+    }
     str_free(&cat);
     return e;
 }
@@ -349,7 +355,7 @@ static err read_set(const struct options *o, const char *path, i32 n, const char
     *out = NULL;
     TRY(dataset_new(&data_sequences, path, sizeof *s, &s));
     s->classes = strcmp(o->task, "classify") == 0;
-    err e = read_table(o, path, s);
+    err e = read_table(o, path, channel != NULL, s);
     if (e >= 0) e = find_roles(o, s, n, channel);
     if (e >= 0) e = order_rows(s);
     if (e < 0) {

@@ -5,10 +5,13 @@
 #include "data/time.h"
 #include "learn/forecast/resolve.h"
 
+/* Above, sums of a distribution of counts take seconds, and f32 tells no neighbours apart. */
+static const f64 count_most = 1e9;
+
 /* Values are f32: a distance from a whole number below their rounding says nothing. */
 static bool is_count(f64 v) {
     const f64 off = fabs(v - floor(v + 0.5));
-    return v > -1e-6 && off <= 1e-3 + fabs(v) * 0x1p-22;
+    return v > -1e-6 && v <= count_most && off <= 1e-3 + fabs(v) * 0x1p-22;
 }
 
 static err refuse(const struct options *o, const struct series *s, const char *path, i32 col, i64 row, i64 count) {
@@ -20,8 +23,8 @@ static err refuse(const struct options *o, const struct series *s, const char *p
     str_from_f32(text, (f32)v);
     if (count > 1) snprintf(many, sizeof many, "; %lld such cells", (long long)count);
     return FAIL_AT(E216, where, "--head student-t   or repair the cell",
-                   "%s in %s \"%s\" at %s is no count, which --head %s needs%s", text, s->panel ? "series" : "column",
-                   s->name[col], at, o->head, many);
+                   "%s in %s \"%s\" at %s is no count%s, which --head %s needs%s", text, s->panel ? "series" : "column",
+                   s->name[col], at, v > count_most ? " up to 1e9" : "", o->head, many);
 }
 
 err resolve_counts(const struct options *o, const struct series *s, const char *path) {

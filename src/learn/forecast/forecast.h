@@ -150,6 +150,8 @@ static inline f32 forecast_share(const struct forecaster *f, i32 k) {
     const struct shares *s = &f->shares;
     return s->n > 0 ? (f32)s->of[(i64)k * s->n / f->spec.horizon] : 1.f;
 }
+/* Quantiles and samples are whole numbers from 0 on: a head of counts, also where no network gives a distribution. */
+static inline bool forecast_counts(const struct forecaster *f) { return f->spec.family && f->spec.family->counts; }
 static inline f32 forecast_weight(const struct forecaster *f, i32 k) { return (f32)f->weight * forecast_share(f, k); }
 
 static inline i64 forecast_quantiles(const struct forecaster *f, i32 ntarget) {

@@ -67,19 +67,28 @@ static err weigh_members(struct fit *t, i32 n, struct guard *out) {
     return e;
 }
 
+static void tell_shares(const struct fit *t) {
+    const struct shares *s = &t->f->shares;
+    char list[SHARES_TEXT];
+    if (s->n > 0)
+        event_note(t->job->use.events, EVENT_NOTE, "share of the network beside the base%s: %s",
+                   s->n > 1 ? ", over the horizon" : "", shares_text(s, list));
+}
+
 err forecast_guard(struct fit *t) {
     struct forecaster *f = t->f;
     f->weight = 1;
     if (!f->base) return 0;
-    if (!f->spec.guard) return forecast_averages(&f->spec) ? shares_find(t, f->nmember) : 0;
+    if (!f->spec.guard) {
+        if (forecast_averages(&f->spec)) TRY(shares_find(t, f->nmember));
+        tell_shares(t);
+        return 0;
+    }
     TRY(weigh_members(t, f->nmember, &f->guard));
     const struct guard *g = &f->guard;
     f->has_guard = true;
     f->weight = g->a;
-    char list[SHARES_TEXT];
-    if (f->shares.n > 0)
-        event_note(t->job->use.events, EVENT_NOTE, "share of the network beside the base%s: %s",
-                   f->shares.n > 1 ? ", over the horizon" : "", shares_text(&f->shares, list));
+    tell_shares(t);
     event_note(t->job->use.events, EVENT_NOTE,
                "guard: validation loss %.4g with the base alone, %.4g with the network (t %.2f over %d blocks): its "
                "weight is %.2f",

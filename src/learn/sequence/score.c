@@ -144,6 +144,7 @@ struct scoring_of {
     const struct sequence_data *d;
     struct sequence_out *out[ROWS]; /* NULL = there is no such row */
     const char *what;
+    bool whole; /* the data are read to be scored, not as a part of the training data */
     struct score_table *t;
     struct score_row *row;
 };
@@ -242,6 +243,8 @@ static err fill_table(struct scoring_of *q, struct scores *out) {
         score_numbers(q, out);
     else
         TRY(score_classes(q, out));
+    if (out->cells == 0 && q->whole)
+        return FAIL_AT(E903, q->d->s->set.path, "stretto predict MODEL DATA", "all labels are missing: nothing to score");
     if (out->cells == 0) return 0;
     q->t->title = arena_printf(&out->arena, "%s, %lld %s%s", q->what, (long long)out->cells, q->m->per_step ? "step" : "sequence",
                                out->cells == 1 ? "" : "s");
@@ -276,7 +279,7 @@ static err score_range(const struct sequence_model *m, const struct sequence_set
     const i64 from = q->what ? q->from : 0, to = q->what ? q->to : s->set.nrow;
     struct sequence_data d;
     struct sequence_out o[ROWS] = {0};
-    struct scoring_of all = {.m = m, .d = &d, .what = q->what ? q->what : "all"};
+    struct scoring_of all = {.m = m, .d = &d, .what = q->what ? q->what : "all", .whole = !q->what};
     TRY(sequence_data_new(m, s, &d));
     err e = 0;
     for (i32 r = 0; r < ROWS && e >= 0; r++) {

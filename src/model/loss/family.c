@@ -98,11 +98,11 @@ static bool reaches(const struct family_steps *s, f64 k, f64 z) {
 f64 family_step_value(const struct family_steps *s, f64 mean, f64 z) {
     f64 low = -1, high = ceil(mean); /* reaches(high), not reaches(low) */
     z = family_near(z);
-    for (f64 step = 1; !reaches(s, high, z) && high < 0x1p60; step *= 2) {
+    for (f64 step = 1; !reaches(s, high, z) && high < 0x1p52; step *= 2) { /* larger numbers have no neighbours one apart */
         low = high;
         high += step;
     }
-    while (high - low > 1) {
+    while (high - low > 1 && high <= 0x1p53) {
         const f64 middle = floor((low + high) / 2);
         if (reaches(s, middle, z))
             high = middle;
