@@ -75,7 +75,8 @@ static i64 resumed_end(const struct train_job *j, const struct train_state *s) {
 }
 
 static bool still_falls(const struct train_state *s) {
-    return isfinite(s->best) && s->best_step >= s->end - s->end / 4 && !(s->best > s->mark - ROUND_GAIN * fabs(s->mark));
+    return isfinite(s->best) && s->best_step >= s->end - s->end / 4 &&
+           (!isfinite(s->mark) || s->best <= s->mark - ROUND_GAIN * fabs(s->mark));
 }
 
 /* After the last step of a round: true if another one begins. */
