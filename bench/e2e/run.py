@@ -40,7 +40,7 @@ def timed(command, env):
 
 def ours(seed, threads, folder):
     subprocess.run(["rm", "-rf", f"{folder}/m.run"], check=True)
-    wall, cpu, text = timed([results.program(), "train", DATA, "--config", CONFIG, "--seed", str(seed), "--threads", str(threads), "--json", "-q",
+    wall, cpu, text = timed([results.program(), "train", DATA, "--config", CONFIG, "--preset", "long", "--seed", str(seed), "--threads", str(threads), "--json", "-q",
                              "-o", f"{folder}/m.model", "--run-dir", f"{folder}/m.run"], {})
     return {"seconds": wall, "work": wall, "cpu": cpu, "MSE": json.loads(text)["rows"][0]["MSE"]}
 

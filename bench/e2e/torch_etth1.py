@@ -1,7 +1,7 @@
 """torch_etth1.py - the ETTh1 job of preset `long` as a careful PyTorch user writes it: the baseline of bench/e2e/run.py.
 
 Same data, split, windows, model, batch, steps, schedule, clipping, validations, guard and test scores as
-    stretto train ETTh1.csv --config bench/protocols/etth1-96.yaml
+    stretto train ETTh1.csv --config bench/protocols/etth1-96.yaml --preset long
 Omitted, in PyTorch's favor: the choice of the base by folds, quantile bands, the HTML report, checkpoints.
 What makes it fast: nn.LSTM (oneDNN) over the segments, all decode steps at once with h Whh computed once per row and the embeddings'
 product once per step, windows as strided views, fused Adam, inference mode with large batches.

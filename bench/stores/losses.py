@@ -1,7 +1,7 @@
 """losses.py - what stores and codecs cost in loss at equal samples, and what they save on the wire: parts `local` and `codecs`."""
 from common import DATA, ROOT, Failed, machine, middle, say, table, train, verdict
 
-ETT = ["-c", "bench/protocols/etth1-96.yaml", "--base", "none", "--no-guard", "--threads", "1", "--validate-every", "500"]
+ETT = ["-c", "bench/protocols/etth1-96.yaml", "--preset", "long", "--base", "none", "--no-guard", "--threads", "1", "--validate-every", "500"]
 WIDE = ["--time", "date", "--target", "OT", "--until", "2018-02-20", "--validation", "2880", "--test", "2880", "--horizon", "24",
         "--context", "96", "--segment", "24", "--decoder", "direct", "--calendar", "no", "--scale", "last", "--base", "none", "--no-guard",
         "--preset", "none", "--threads", "1", "--hidden", "512", "--batch", "32", "--validate-every", "500", "--head", "point"]

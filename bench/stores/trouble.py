@@ -27,7 +27,7 @@ def tensors(path):
 
 def replay_part(args):
     data, rows = DATA / "ett" / "ETTh1.csv", []
-    words = ["-c", "bench/protocols/etth1-96.yaml", "--base", "none", "--no-guard", "--threads", "1", "--steps", "300", "--validate-every", "100"]
+    words = ["-c", "bench/protocols/etth1-96.yaml", "--preset", "long", "--base", "none", "--no-guard", "--threads", "1", "--steps", "300", "--validate-every", "100"]
     ways = [("again, no replay", [], False, False), ("one core (taskset)", ["taskset", "-c", "0"], False, True), ("two cores", [], False, True),
             ("two processes (Open MPI), one core", ["taskset", "-c", "1"], True, True), ("low priority (nice 19), beside other programs", ["nice", "-n", "19"], False, True)]
     for store, ranks, more in (("asp", 2, []), ("ssp:3", 3, []), ("asp", 3, ["--servers", "1"]), ("asp", 2, ["--codec", "int8"]), ("easgd:4", 2, [])):
