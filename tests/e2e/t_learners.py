@@ -208,12 +208,12 @@ class Learners(Case):
         self.ranks("ranks.csv", nodes)
 
     def test_other_data(self):
-        data = self.write("t.csv", table(4000))
+        data = self.write("t.csv", table(12000))
         if not self.cut((data, "--task", "forest", "--target", "kind", "--trees", 4000), signal.SIGTERM):
             self.fail("the training was over before it could be stopped")
-        self.write("t.csv", table(4000).replace(",x\n", ",y\n", 1))
+        self.write("t.csv", table(12000).replace(",x\n", ",y\n", 1))
         self.assertIn("E215", self.stretto("resume", "cut.model.run", "--quiet", status=3).err)
-        self.write("t.csv", table(4000))
+        self.write("t.csv", table(12000))
         self.stretto("resume", "cut.model.run", "--quiet")
 
 
