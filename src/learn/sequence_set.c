@@ -12,6 +12,7 @@
 #include "data/mend.h"
 #include "data/names.h"
 #include "learn/series_set.h"
+#include "learn/table_set.h"
 #include "report/report.h"
 
 /* ------------------------------------------------------------------ roles --------------------------------------------------- */
@@ -449,20 +450,12 @@ static void free_set(struct dataset *d) {
     mem_free(s);
 }
 
-static u64 column_hash(u64 h, const struct column *c, i64 nrow) {
-    h = hash_bytes(h, c->name, strlen(c->name) + 1);
-    if (c->type == COL_NUMBER) return comm_hash(h, c->number, sizeof *c->number * (size_t)nrow);
-    h = comm_hash(h, c->code, sizeof *c->code * (size_t)nrow);
-    for (i32 w = 0; w < c->nword; w++) h = hash_bytes(h, c->word[w], strlen(c->word[w]) + 1);
-    return h;
-}
-
 static u64 hash(const struct dataset *d) {
     const struct sequence_set *s = sequence_set_of(d);
     u64 h = comm_hash(COMM_HASH, s->row, sizeof *s->row * (size_t)s->t->nrow);
     h = comm_hash(h, s->first, sizeof *s->first * (size_t)(d->nrow + 1));
-    if (s->target >= 0) h = column_hash(h, &s->t->col[s->target], s->t->nrow);
-    for (i32 k = 0; k < s->nchannel; k++) h = column_hash(h, &s->t->col[s->channel[k]], s->t->nrow);
+    if (s->target >= 0) h = table_column_hash(h, &s->t->col[s->target], s->t->nrow);
+    for (i32 k = 0; k < s->nchannel; k++) h = table_column_hash(h, &s->t->col[s->channel[k]], s->t->nrow);
     return h;
 }
 

@@ -162,7 +162,7 @@ static void free_set(struct dataset *d) {
     mem_free(s);
 }
 
-static u64 column_hash(u64 h, const struct column *c, i64 nrow) {
+u64 table_column_hash(u64 h, const struct column *c, i64 nrow) {
     h = hash_bytes(h, c->name, strlen(c->name) + 1);
     if (c->type == COL_NUMBER) return comm_hash(h, c->number, sizeof *c->number * (size_t)nrow);
     h = comm_hash(h, c->code, sizeof *c->code * (size_t)nrow);
@@ -173,8 +173,8 @@ static u64 column_hash(u64 h, const struct column *c, i64 nrow) {
 static u64 hash(const struct dataset *d) {
     const struct table_set *s = table_set_of(d);
     u64 h = comm_hash(COMM_HASH, &d->nrow, sizeof d->nrow);
-    if (s->target >= 0) h = column_hash(h, table_target(s), d->nrow);
-    for (i32 i = 0; i < s->ninput; i++) h = column_hash(h, table_input(s, i), d->nrow);
+    if (s->target >= 0) h = table_column_hash(h, table_target(s), d->nrow);
+    for (i32 i = 0; i < s->ninput; i++) h = table_column_hash(h, table_input(s, i), d->nrow);
     return h;
 }
 

@@ -26,6 +26,8 @@ static inline const struct column *table_target(const struct table_set *s) {
     return s->target < 0 ? NULL : &s->t->col[s->target];
 }
 
+/* Continues the hash of a data set with the name and the cells [nrow] of a column, and its words. */
+u64 table_column_hash(u64 h, const struct column *c, i64 nrow);
 /* Reads a file.  target: the name of the column, "" = none; optional: it may be absent (a model predicts), else E102. */
 err table_set_read(const struct options *o, const char *path, const char *target, bool optional, struct dataset **out);
 /* Makes `s` have exactly these inputs, in this order: the columns that a model was trained on.  words[i]: the column holds words.

@@ -142,7 +142,7 @@ err forecast_windows(const struct forecaster *f, const struct series *s, const s
     if (window_origins(set) <= 0 || !adapts(f)) return forecast_rows_of(f, s, set, use, fn, self);
     struct tracker t = {.f = f,
                         .s = s,
-                        .counts = forecast_counts(f),
+                        .counts = forecast_counts(&f->spec),
                         .whole = set->at != NULL,
                         .prior = f->spread + forecast_quantiles(f, f->schema.ntarget) + 1,
                         .fn = fn,

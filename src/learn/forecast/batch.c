@@ -147,7 +147,7 @@ static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32
     }
     if (buf->role == INPUT_FIRST) fill_first(bt, s, i, r, place.steps);
     if (buf->role == INPUT_FUTURE && ends) window_fill_future(p, bt->s, origin, col, to, r);
-    const bool counts = bt->spec->family && bt->spec->family->counts;
+    const bool counts = forecast_counts(bt->spec);
     if (buf->role == INPUT_BASE && ends && counts) log_means(bt, s->base + (i64)(r % windows) * p->horizon, col, to, r);
     else if (buf->role == INPUT_BASE && ends && !forecast_averages(bt->spec)) /* else zero: the network is on its own */
         window_fill_base(p, s->base + (i64)(r % windows) * p->horizon, s->shift[r], s->div[r], to, r);
@@ -193,7 +193,7 @@ static bool copy_ready(const struct batcher *b, struct batch_slot *s, i32 from, 
 static f32 level_of(const struct batcher *b, const struct batch_slot *s, i32 r) {
     struct window_shape look = *b->shape;
     f32 shift = s->shift[r], div = 0;
-    if (b->spec->family && b->spec->family->counts) {
+    if (forecast_counts(b->spec)) {
         look.scale = WSCALE_MEAN;
         if (window_scale_of(&look, b->s, s->origin[r], s->col[r], &shift, &div) < 2) div = 0;
     }

@@ -151,7 +151,7 @@ static inline f32 forecast_share(const struct forecaster *f, i32 k) {
     return s->n > 0 ? (f32)s->of[(i64)k * s->n / f->spec.horizon] : 1.f;
 }
 /* Quantiles and samples are whole numbers from 0 on: a head of counts, also where no network gives a distribution. */
-static inline bool forecast_counts(const struct forecaster *f) { return f->spec.family && f->spec.family->counts; }
+static inline bool forecast_counts(const struct forecast_spec *spec) { return spec->family && spec->family->counts; }
 static inline f32 forecast_weight(const struct forecaster *f, i32 k) { return (f32)f->weight * forecast_share(f, k); }
 
 static inline i64 forecast_quantiles(const struct forecaster *f, i32 ntarget) {
@@ -254,11 +254,6 @@ err forecast_lines(const struct forecast_scores *s, const struct series *x, cons
                    struct arena *a, struct score_lines **out);
 err forecast_check_by(const struct options *o, const struct series *s); /* the same errors, before a training */
 
-/* by_series.c: the scores of each series, or of each group of the columns `by` (--by); E102, E106, E214. step: -1 = all.  The
- * lines lie in the arena, apart from the names of the naive forecasts, which s owns. */
-err forecast_lines(const struct forecast_scores *s, const struct series *x, const char *by, i32 step, bool original,
-                   struct arena *a, struct score_lines **out);
-err forecast_check_by(const struct options *o, const struct series *s); /* the same errors, before a training */
 void forecast_scores_free(struct forecast_scores *s);
 /* True if errors are compared squared: the forecast is a mean. */
 bool forecast_squares(const struct forecast_spec *spec);

@@ -151,7 +151,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
     j.steps = t->step.steps;
     j.seed += m;
     j.time_limit = t->at.deadline > 0 ? dmax(1e-3, t->at.deadline - clock_now()) : 0;
-    j.hyper = (struct optim_hyper){.options = s->for_optim, .beta1 = s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
+    j.hyper = optim_hyper_of(&s->for_optim);
     return j;
 }
 

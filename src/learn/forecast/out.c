@@ -67,7 +67,7 @@ static void bands(const struct row_out *o, const struct forecast_row *row, f32 u
     for (i32 q = 0; q < s->nband; q++) {
         const f32 residual = spread ? spread[(i64)q * s->horizon + k] * unit : 0.f;
         out[q] = head->band(s, row, forecast_weight(o->f, k), residual, q, k);
-        if (head != s->output && forecast_counts(o->f)) out[q] = head_count(row, out[q]); /* of no distribution */
+        if (head != s->output && forecast_counts(s)) out[q] = head_count(row, out[q]); /* of no distribution */
     }
     sort_small(out, s->nband);
 }

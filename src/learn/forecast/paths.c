@@ -66,7 +66,7 @@ static f64 value_at(const struct forecast_spec *spec, const f64 *score, const f6
 }
 
 static f64 counted(const struct forecaster *f, f64 v) {
-    return forecast_counts(f) ? head_whole(v) : v;
+    return forecast_counts(&f->spec) ? head_whole(v) : v;
 }
 
 struct drawing {

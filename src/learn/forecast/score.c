@@ -68,7 +68,7 @@ err forecast_sample(const struct forecaster *f, const struct series *s, const st
         out->mean[k] = (f64)row->mean[k] * dev + mean;
         out->base[k] = (f64)row->base[k] * dev + mean;
     }
-    const bool whole = forecast_counts(f); /* less the rounding of the scale */
+    const bool whole = forecast_counts(&f->spec); /* less the rounding of the scale */
     for (i64 i = 0; row->band && i < (i64)h * nq; i++) {
         const f64 v = (f64)row->band[i] * dev + mean;
         out->band[i] = whole ? head_whole(v) : v;

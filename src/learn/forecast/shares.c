@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { CANDIDATES = 21 }; /* 0, 0.05, .. 1 */
 
@@ -65,7 +64,7 @@ err shares_find(struct fit *t, i32 members) {
     struct forecaster *f = t->f;
     const i32 all = f->nmember;
     struct workload work = workload_start("weighing the recurrent part", t->job->use.events, forecast_stop(t));
-    struct search found = {.t = t, .squared = strcmp(f->spec.loss, "mse") == 0, .work = &work,
+    struct search found = {.t = t, .squared = forecast_squares(&f->spec), .work = &work,
                            .pieces = imin(SHARES_MOST, f->shape.nout > 1 ? f->shape.nout : 1)};
     work.all = (f64)(window_origins(&t->set.valid) * t->series->ntarget);
     f->shares.n = 0; /* the network's own forecast, in full */

@@ -147,6 +147,7 @@ static i32 member_of(const struct fit *f) { return (i32)(f->past.fits / (f->job-
 static struct train_job job_of(struct fit *f) {
     const struct options *o = f->job->o;
     const struct resources *use = &f->job->use;
+    struct optim_options hyper;
     struct train_job j = {.exec = f->engine.exec,
                           .store = &f->engine.store,
                           .steps_per_epoch = (f64)f->batches,
@@ -172,11 +173,8 @@ static struct train_job job_of(struct fit *f) {
     j.accumulate = 1;
     j.until = f->refit ? refit_steps(f) : 0;
     j.refit = f->refit;
-    opt_give_optim(o, &j.hyper.options);
-    j.hyper.beta1 = (f32)o->momentum;
-    j.hyper.beta2 = 0.999f;
-    j.hyper.eps = 1e-8f;
-    j.hyper.grad_scale = 1;
+    opt_give_optim(o, &hyper);
+    j.hyper = optim_hyper_of(&hyper);
     return j;
 }
 

@@ -3,7 +3,8 @@
  *     x [T][B][S C] -> lstm.0 (+ .reverse) -dropout-> .. -> last state beside the mean over the steps -> head -> loss
  *                                                        \- of each step: its state ----------------/
  *
- * The last state tells what came last, the mean what came at all; beside each other they did best on validation (docs/adr/038).
+ * The output layer reads the last state, which depends most on the last steps, and the mean of the states over all steps: both
+ * together had the best validation accuracy (docs/adr/038).
  * The weights do not depend on T. */
 #include <stdio.h>
 #include <string.h>

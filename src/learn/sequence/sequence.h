@@ -130,4 +130,11 @@ err sequence_resolve(struct learn_job *job);
 i64 sequence_steps(const struct options *o, i64 train); /* planned training steps on so many sequences, without --steps */
 extern const struct model_ops sequence_ops;
 
+/* Options of both learners of sequences; regress has --loss as well. */
+#define SEQUENCE_TAKES \
+    OPT_preset, OPT_cell, OPT_layers, OPT_hidden, OPT_bidirectional, OPT_segment, OPT_scale, OPT_precision, OPT_members, \
+    OPT_steps, OPT_max_steps, OPT_epochs, OPT_time_limit, OPT_batch, OPT_optim, OPT_lr, OPT_schedule, OPT_warmup, \
+    OPT_momentum, OPT_weight_decay, OPT_clip, OPT_dropout, OPT_validate_every, OPT_patience, OPT_seed, OPT_refit_all, \
+    OPT_parallel, OPT_device, OPT_grains, OPT_deterministic, OPT_checkpoint_every, OPT_require_skill
+
 #endif

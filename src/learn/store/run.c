@@ -34,8 +34,7 @@ static err server_optimiser(struct fit *t, struct store_run *r) {
     const struct store_policy *p = r->now.policy;
     const char *name = r->gradients ? store_engine_optim(t) : r->spec.server ? r->spec.server : p->server ? p->server : "sgd";
     r->server = optim_find(name);
-    r->server_hyper =
-        (struct optim_hyper){.options = s->for_optim, .beta1 = s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
+    r->server_hyper = optim_hyper_of(&s->for_optim);
     if (r->gradients) return 0;
     r->server_hyper.weight_decay = 0; /* the workers' */
     if (strcmp(name, "sgd") == 0)

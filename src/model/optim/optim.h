@@ -32,6 +32,13 @@ struct optim {
     void (*update)(const struct optim_hyper *h, i64 n, f32 *theta, const f32 *grad, f32 *s0, f32 *s1);
 };
 
+/* As PyTorch has them by default; --momentum is beta1. */
+static inline struct optim_hyper optim_hyper_of(const struct optim_options *o) {
+    struct optim_hyper h = {.options = *o, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
+    h.beta1 = h.momentum;
+    return h;
+}
+
 /* PyTorch's rule of clipping: gradients are scaled by clip / (norm + 1e-6) where that is below 1.  clip 0 = none. */
 static inline f64 optim_clip(f64 clip, f64 norm) { return clip > 0 ? dmin(1, clip / (norm + 1e-6)) : 1; }
 

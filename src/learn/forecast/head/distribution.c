@@ -4,8 +4,8 @@
  *     real numbers       the window: (value - shift) / div               the base forecast in these units
  *     counts             counts: value * col_dev + col_mean, whole       log of the base forecast, with a floor
  *
- * The guard's weight scales the first parameter: a location moves from the base, a mean grows from it by a factor.  The others
- * act in full, and calibration corrects what is left (bands.c). */
+ * The guard's weight scales the first parameter: a location moves from the base, a mean grows from it by a factor.  The
+ * guard does not scale the others (scale, degrees of freedom, dispersion); calibration on validation corrects them (bands.c). */
 #include <math.h>
 
 #include "base/rng.h"
