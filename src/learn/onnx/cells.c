@@ -140,10 +140,10 @@ static bool has_two(const struct cell_graph *c) { return c->hr > 0 || c->cell->s
 
 static void body_of(const struct cell_graph *c, struct onnx_graph *outer, struct onnx_graph *g) {
     const struct step s = {.g = g, .H = c->H};
-    const struct onnx_dim state[] = {{"batch", 0}, {NULL, c->P}}, cell[] = {{"batch", 0}, {NULL, c->H}};
-    const struct onnx_dim wide[] = {{"batch", 0}, {NULL, (i64)c->cell->gates * c->H}};
     onnx_body(outer, g);
-    const char *p = g->prefix;
+    const char *p = g->prefix, *rows = arena_printf(&g->arena, "%srows", p);
+    const struct onnx_dim state[] = {{rows, 0}, {NULL, c->P}}, cell[] = {{rows, 0}, {NULL, c->H}};
+    const struct onnx_dim wide[] = {{rows, 0}, {NULL, (i64)c->cell->gates * c->H}};
     val h = onnx_input(g, arena_printf(&g->arena, "%sh", p), ONNX_FLOAT, 2, state), cc = -1;
     if (has_two(c)) cc = onnx_input(g, arena_printf(&g->arena, "%sc", p), ONNX_FLOAT, 2, cell);
     const val z = onnx_input(g, arena_printf(&g->arena, "%sz", p), ONNX_FLOAT, 2, wide);

@@ -71,6 +71,7 @@ static void graph_last(struct net_graph *n, const struct op *op) {
 /* Rows of their own length are reversed within it. */
 static void graph_reverse(struct net_graph *n, const struct op *op) {
     val y = 0;
+    if (op->end >= 0) n->buf[op->end] = net_in(n, op, 0);
     if (n->lengths < 0) {
         n->buf[op->out] = onnx_reverse(n->g, net_in(n, op, 0), 0);
         return;

@@ -184,12 +184,17 @@ static val net_ids(const struct window_graph *w, i32 item) {
     return onnx_transpose(w->g, onnx_where(w->g, none, words, ends), 2, (i64[]){1, 0});
 }
 
-/* The base in units of the window, as targets are laid out; zero where the network learns alone. */
+val wg_log_mean(const struct window_graph *w) {
+    const val floor = wg_2(w, "Max", wg_2(w, "Mul", w->mean, wg_f64(w, 0.1)), wg_f64(w, 1e-2));
+    const val base = wg_2(w, "Add", wg_2(w, "Mul", w->base, w->dev), w->mean);
+    return onnx_1(w->g, "Log", wg_2(w, "Max", base, floor));
+}
+
+/* The base in units of the window, of counts as logarithms, as targets are laid out; zero where the network learns alone. */
 static val net_base(const struct window_graph *w, i32 nout, i32 seg) {
-    const bool alone = forecast_averages(&w->f->spec);
-    val b = wg_2(w, "Div", wg_2(w, "Sub", w->base, w->shift), w->div);
+    const bool counts = forecast_counts(&w->f->spec), alone = !counts && forecast_averages(&w->f->spec);
+    val b = counts ? wg_log_mean(w) : wg_2(w, "Div", wg_2(w, "Sub", w->base, w->shift), w->div);
     if (alone) b = wg_2(w, "Mul", b, wg_f64(w, 0));
-    if (forecast_counts(&w->f->spec)) onnx_refuse(w->g, "a decoder that reads the base of counts");
     return onnx_transpose(w->g, segments(w, b, nout, seg, 0, nout * seg - w->f->spec.horizon), 3, (i64[]){1, 0, 2});
 }
 
@@ -213,6 +218,6 @@ void wg_net_inputs(const struct window_graph *w, struct net_graph *n) {
             const val x = onnx_slice(w->g, n->buf[forecast_find_input(n->net, INPUT_X)], 0, -1, ONNX_ALL);
             n->buf[i] = onnx_slice(w->g, x, 2, p->seg - p->out_seg, p->seg);
         }
-        if (b->role == INPUT_BASE) n->buf[i] = net_base(w, nout, p->out_seg);
+        if (b->role == INPUT_BASE && w->f->spec.decoder->own_output) n->buf[i] = net_base(w, nout, p->out_seg);
     }
 }

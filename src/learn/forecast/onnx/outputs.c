@@ -26,19 +26,13 @@ static val output(const struct window_graph *w, val raw, i32 p) {
 
 static val original(const struct window_graph *w, val v) { return wg_2(w, "Add", wg_2(w, "Mul", v, w->dev), w->mean); }
 
-/* log of the mean of counts that the base stands for. */
-static val log_mean(const struct window_graph *w) {
-    const val floor = wg_2(w, "Max", wg_2(w, "Mul", w->mean, wg_f64(w, 0.1)), wg_f64(w, 1e-2));
-    return onnx_1(w->g, "Log", wg_2(w, "Max", original(w, w->base), floor));
-}
-
 /* The mean in units of the series. */
 static val mean_of(const struct window_graph *w, val raw) {
     const struct forecast_spec *spec = &w->f->spec;
     if (raw < 0) return w->base;
     const val part = wg_2(w, "Mul", output(w, raw, head_point(spec)), weights(w, 1, 0));
     if (!forecast_counts(spec)) return wg_2(w, "Add", w->base, wg_2(w, "Mul", part, w->div));
-    const val most = wg_2(w, "Min", wg_2(w, "Add", log_mean(w), part), wg_f64(w, FAMILY_LOG_MEAN));
+    const val most = wg_2(w, "Min", wg_2(w, "Add", wg_log_mean(w), part), wg_f64(w, FAMILY_LOG_MEAN));
     return wg_2(w, "Div", wg_2(w, "Sub", onnx_1(w->g, "Exp", most), w->mean), w->dev);
 }
 

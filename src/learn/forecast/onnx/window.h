@@ -42,6 +42,8 @@ val wg_hold(const struct window_graph *w, val v, i32 rows, i32 stride);
 void wg_inputs(struct window_graph *w); /* declares the inputs that the model uses; hist, window, mean, dev */
 /* Shift and divisor of windows of `rows` rows under a scale (window_scale_of). */
 void wg_scale(const struct window_graph *w, enum window_scale scale, i32 rows, val *shift, val *div);
+/* DOUBLE [batch, horizon]: the logarithm of the mean of counts that the base stands for. */
+val wg_log_mean(const struct window_graph *w);
 /* The input buffers of a net. */
 void wg_net_inputs(const struct window_graph *w, struct net_graph *n);
 
