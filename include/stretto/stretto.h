@@ -291,6 +291,18 @@ STRETTO_API stretto_err stretto_model_export_onnx(stretto_model *self, const cha
 STRETTO_API stretto_err stretto_model_check_onnx(stretto_model *self, stretto_data *data, const char *path, int mean_only,
                                                  double *worst, char **out);
 
+/* Make a network of the recurrent and dense layers of an ONNX file.  test_folder (may be NULL): input_N.pb and output_N.pb as
+ * ONNX's own tests have them: weights among the inputs are taken from there, and the network must give the output.  *report (may
+ * be NULL): the result of that test as one line.  E905: no ONNX file.  E906: the message lists all that a network cannot hold.
+ * E907: the network gives another output. */
+STRETTO_API stretto_err stretto_import_onnx(const char *path, const char *test_folder, stretto_model **out, char **report);
+/* Numbers of an imported network for each step; every_step: 1 = it has an output for each step, 0 = one for the sequence.
+ * Pointers may be NULL.  E106: another model. */
+STRETTO_API stretto_err stretto_network_shape(const stretto_model *self, int *inputs, int *outputs, int *every_step);
+/* Run an imported network from a zero state: x [steps][batch][inputs] -> y [steps or 1][batch][outputs], both the caller's.
+ * E106: another model. */
+STRETTO_API stretto_err stretto_network_run(const stretto_model *self, const float *x, int steps, int batch, float *y);
+
 #ifdef __cplusplus
 }
 #endif
