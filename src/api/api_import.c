@@ -1,11 +1,24 @@
 /* api_import.c - ONNX files as models of the kind `network`, and such a network on arrays. */
 #include "api/api.h"
 #include "api/lists.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "learn/kernels.h"
 #include "learn/network/graph.h"
 
 enum { ONNX_BYTES_MOST = INT32_MAX };
+
+static err write_record(const struct network *w, struct str *out) {
+    struct js *o = js_object();
+    char date[32];
+    clock_date(date);
+    js_put_text(o, "created", date);
+    js_put_text(o, "version", STRETTO_VERSION);
+    js_put_text(o, "source", w->source);
+    const err e = js_text(o, out, 0);
+    js_free(o);
+    return e;
+}
 
 /* A handle with the options of a network. */
 static err handle(struct network *w, const char *path, stretto_model **out) {
@@ -14,6 +27,7 @@ static err handle(struct network *w, const char *path, stretto_model **out) {
     NEW(m, 1);
     err e = opt_defaults(&m->config.o, api_lists());
     if (e >= 0) e = opt_set_id(&m->config.o, OPT_task, "network", &from);
+    if (e >= 0) e = write_record(w, &m->record);
     if (e >= 0 && !(m->path = mem_strdup(path))) e = -E601;
     if (e < 0) {
         stretto_model_free(m);

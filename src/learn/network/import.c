@@ -286,6 +286,7 @@ static bool moved(const struct importer *m, const struct onnx_in_node *n, const 
     if (one_of(n->op, (const char *const[]){"Identity", "Dropout", NULL})) return true;
     if (strcmp(n->op, "Gather") == 0) return gathered(m, n, x, y);
     if (strcmp(n->op, "Slice") == 0) return sliced(m, n, x, y);
+    y->form = FORM_NONE;
     if (strcmp(n->op, "Transpose") == 0) y->form = transposed(n, x->form);
     if (strcmp(n->op, "Reshape") == 0 || strcmp(n->op, "Flatten") == 0) y->form = merged(x);
     if (strcmp(n->op, "Squeeze") == 0) y->form = squeezed(m, n, x);
