@@ -9,6 +9,7 @@ import io
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import unittest
@@ -256,6 +257,15 @@ class Import(Onnx):
         self.assertEqual((info["inputs"], info["outputs"], info["reads"]), (2, 3, "ends"))
         r = self.stretto("import", NODE + "/model.onnx", "-o", "n.model", status=9)  # its weights are inputs
         self.assertIn("E906", r.err)
+        # other numbers than the test data promise
+        shutil.copytree(NODE + "/test_data_set_0", self.path("data"))
+        raw = bytearray(self.read("data/output_0.pb"))
+        raw[-2] ^= 0x20
+        os.chmod(self.path("data"), 0o755)
+        os.chmod(self.path("data/output_0.pb"), 0o644)
+        with open(self.path("data/output_0.pb"), "wb") as f:
+            f.write(raw)
+        self.assertIn("E907", self.stretto("import", NODE + "/model.onnx", "--check", "data", status=9).err)
 
     @unittest.skipUnless(runtime() and have("onnx"), NO_RUNTIME)
     def test_graphs_of_pytorch(self):

@@ -1,4 +1,4 @@
-/* t_exchange.c - models that leave as ONNX and come in from it, through the public interface. */
+/* t_onnx.c - models that leave as ONNX and come in from it, through the public interface. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
