@@ -7,6 +7,7 @@ import csv
 import glob
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -190,6 +191,22 @@ print(*mean[0])
         self.stretto("sample", "panel", "-o", "p.csv")
         self.train("--id", "unique_id", "--time", "ds", "--target", "y", "--horizon", "24", "--steps", "5", "--base", "trees", data="p.csv")
         self.difference(data="p.csv")
+
+    def test_sequences(self):
+        """Sequences of unlike lengths with missing values, whole and by step, of classes and of numbers."""
+        rows, steps = ["id,t,a,b,y"], ["id,t,a,b,y"]
+        for i in range(50):
+            for t in range(5 + i * 7 % 36):
+                a, b = math.sin(i * t / 40) + i * t * 31 % 7 / 20, "" if (i + t) % 19 == 3 else "%.3f" % (i * t * 17 % 11)
+                rows.append("s%d,%d,%.4f,%s,%.3f" % (i, t, a, b, i / 50))
+                steps.append("s%d,%d,%.4f,%s,%s" % (i, t, a, b, "up" if t % 5 < 2 else "down"))
+        self.write("whole.csv", "\n".join(rows) + "\n")
+        self.write("steps.csv", "\n".join(steps) + "\n")
+        common = ["--id", "id", "--time", "t", "--target", "y", "--steps", "20"]
+        for data, task, flags in (("whole.csv", "regress", []), ("whole.csv", "regress", ["--scale", "window", "--segment", "4"]),
+                                  ("steps.csv", "classify", []), ("steps.csv", "classify", ["--cell", "lstm", "--members", "2", "--layers", "2"])):
+            self.train(*common, "--task", task, *flags, data=data)
+            self.difference(data=data)
 
     def test_without_a_runtime(self):
         self.train(*PLAIN)
