@@ -9,7 +9,8 @@
 #include "base/rng.h"
 #include "data/time.h"
 
-enum { HOUR = 3600, DAY = 24 * HOUR, SHOPS = 12, AHEAD = 28, ROWS_MAX = 50000000, LAG = 17, PER_UNIT = 10, MEMORY = 200, PANEL = 8 };
+enum { HOUR = 3600, DAY = 24 * HOUR, SHOPS = 12, AHEAD = 28 };
+enum { ROWS_MAX = 50000000, LAG = 17, PER_UNIT = 10, MEMORY = 200, PANEL = 8 };
 static const f64 TURN = 6.283185307179586476925;
 
 /* Monthly totals of international airline passengers, thousands, 1949-1960 (Box and Jenkins 1976, series G). */
@@ -201,7 +202,8 @@ err sample_write(const char *name, i64 rows, u64 seed, struct str *out) {
     }
     i32 near = str_nearest(name, names, COUNT(samples));
     char fix[200];
-    snprintf(fix, sizeof fix, "stretto sample %s   (there are airline, tides, mackey-glass, panel, shops, integrator, long-memory)",
+    snprintf(fix, sizeof fix, "stretto sample %s   (there are airline, tides, mackey-glass, panel, shops, integrator, "
+                              "long-memory)",
              names[imax(near, 0)]);
     return FAIL_AT(E103, NULL, fix, "there is no sample \"%s\"", name);
 }
