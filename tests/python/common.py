@@ -17,7 +17,7 @@ if len(sys.argv) > 1 and "STRETTO_LIBRARY" not in os.environ:
 os.environ["STRETTO_WISDOM"] = "off"
 
 import e2e  # noqa: E402
-import pandas as pd  # noqa: E402
+import pandas as pd  # noqa: E402, F401
 from e2e import AIR, Case  # noqa: E402, F401
 
 import stretto  # noqa: E402

@@ -9,10 +9,8 @@ import sys
 import threading
 
 import common
-import e2e
 import numpy as np
-import stretto
-from common import AIR, FLAGS, LONG, QUICK, Case, air, panel
+from common import AIR, FLAGS, LONG, QUICK, Case, air, e2e, panel, stretto
 
 
 class Bits(Case):

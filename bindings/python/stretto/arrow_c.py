@@ -235,8 +235,10 @@ def numbers_at(address: int, dtype: str, count: int) -> Array:
     """A copy of `count` values at an address."""
     if count == 0 or not address:
         return np.empty(0, dtype)
-    size = np.dtype(dtype).itemsize * count
-    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype).copy()
+    kind = np.dtype(dtype)
+    cells: Array = np.empty(count, kind)
+    ctypes.memmove(cells.ctypes.data, address, cells.nbytes)
+    return cells
 
 
 def _texts_of(array: Any, dtype: str) -> Array:

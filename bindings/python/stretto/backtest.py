@@ -36,8 +36,8 @@ class Backtest(Sequence[Scores]):
         for fold in folds:
             scores = Scores(fold)
             scores.text = _table(fold)
-            model = next((row for row in fold["rows"] if row["name"] == "model"), {})
-            scores.skill = float(model.get("skill") if model.get("skill") is not None else "nan")
+            skills = [row["skill"] for row in fold["rows"] if row["name"] == "model" and row.get("skill") is not None]
+            scores.skill = float(skills[0]) if skills else float("nan")
             self.folds.append(scores)
         self.text = "\n".join(s.text for s in self.folds)
 

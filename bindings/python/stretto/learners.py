@@ -26,6 +26,7 @@ from .options import PathLike
 from .training import train
 
 Self = TypeVar("Self", bound="Learner")
+SelfTags = TypeVar("SelfTags", bound="_Tags")
 LABEL = "label"
 
 
@@ -278,6 +279,13 @@ class _Tags(Learner):
             with open(path, "w", encoding="utf-8") as f:
                 _write(f, sentences, tags, self.items, self.dummy)
             self._train(path, tokens="crfsuite" if self.items else None)
+
+    @classmethod
+    def load(cls: type[SelfTags], path: PathLike) -> SelfTags:
+        """An estimator with the model of a file."""
+        found = super().load(path)
+        found.items = found.model.option("tokens") == "crfsuite"
+        return found
 
     def predict(self, X: Sentences) -> list[list[str]]:
         """The tags of each sentence."""

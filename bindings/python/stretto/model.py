@@ -16,7 +16,7 @@ from . import _lib
 from .forecast import Forecast, forecast
 from .frames import Data, opened
 from .handles import model_bytes, model_from, open_for
-from .jobs import run
+from .jobs import Job, run
 from .options import Config, PathLike, set_flags
 from .progress import log_lines
 from .scores import Scores
@@ -164,7 +164,7 @@ class Model:
         own = {k: v for k, v in options.items() if k in OWN}
         others = {k: v for k, v in options.items() if k not in OWN}
 
-        def work(_job: Any) -> Scores:
+        def work(_job: "Job[Scores]") -> Scores:
             with opened(data) as path, self._handle(own) as handle, Config(others) as config, open_for(handle, path) as rows:
                 log_lines(_lib.string("model_warnings", handle))
                 skill = ctypes.c_double()

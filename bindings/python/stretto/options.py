@@ -43,7 +43,7 @@ def to_text(name: str, value: Any) -> str:
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return "yes" if value else "no"
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return os.fsdecode(value)
     if isinstance(value, datetime.timedelta):
         return "%rs" % value.total_seconds()
     if isinstance(value, (datetime.datetime, datetime.date)):
