@@ -37,6 +37,8 @@ err file_open(const char *path, struct file_in *f) {
     const bool is_input = input_is(path);
     *f = (struct file_in){.fd = -1, .path = path};
     if (hdfs_is(path)) return hdfs_open(path, &f->remote, &f->size);
+    if (input_is_memory(path))
+        return FAIL_AT(E701, input_label(path), "write it to a file", "a table in memory cannot be read as a file of text");
     f->path = path = input_label(path);
     int fd = -1;
     if (is_input) TRY(input_open(&fd));
@@ -251,6 +253,9 @@ static err create_remote(const char *path, struct file_out *f) {
     return -E601;
 }
 
+/* An open descriptor has no name of its own beside which a temporary file could stand. */
+static bool is_descriptor(const char *path) { return !strncmp(path, "/proc/self/fd/", 14) || !strncmp(path, "/dev/fd/", 8); }
+
 err file_create(const char *path, struct file_out *f) {
     *f = (struct file_out){.fd = -1};
     if (hdfs_is(path)) return create_remote(path, f);
@@ -265,7 +270,7 @@ err file_create(const char *path, struct file_out *f) {
         out_free(f);
         return -E601;
     }
-    if (there && !S_ISREG(st.st_mode)) {
+    if (there && (!S_ISREG(st.st_mode) || is_descriptor(path))) {
         f->fd = open(path, O_WRONLY | O_CLOEXEC);
     } else {
         size_t n = strlen(f->path) + 5;

@@ -28,6 +28,7 @@ struct dataset {
     i32 ncol, ntarget;  /* columns; the first of them are targets */
     char *path;         /* of the file; "standard input", "memory" */
     bool piped;         /* from standard input */
+    bool in_memory;     /* of the program that calls the library: no command can read them */
     char summary[512];  /* one line for the user */
 };
 
@@ -66,14 +67,19 @@ void dataset_span(const struct dataset *d, i64 from, i64 to, char out[72]);     
 /* ------------------------------------------------------------------ models -------------------------------------------------- */
 
 /* Predictions as a table: first the column headings, then rows of cells in that order. */
+enum prediction_key { KEY_WORD, KEY_COUNT, KEY_TIME };
 struct prediction_column {
     const char *name;
     bool value; /* true: a predicted value; false: a key (series, time or record) */
+    enum prediction_key key; /* KEY_COUNT, KEY_TIME: the cells have `count` beside their text */
+    bool zoned; /* KEY_TIME: times of a zone */
+    i32 zone;   /* seconds east of UTC */
 };
 struct prediction_cell {
     const char *text; /* NULL = a number */
     f64 number;       /* NaN = an empty cell */
     i32 digits;       /* significant ones; 0 = those that an f32 has */
+    i64 count;        /* of a key: the whole number, or seconds since 1970 (UTC where the column is zoned) */
 };
 struct prediction_sink {
     err (*head)(void *self, i32 ncol, const struct prediction_column *column); /* NULL = not wanted */
