@@ -91,6 +91,23 @@ class Kinds(Case):
         self.assertEqual(got.to_arrow()["id"].to_pylist(), list(got["id"]))
 
 
+    def test_times_of_a_zone_come_back_in_it(self):
+        zone = "Europe/Berlin"
+        times = pd.date_range("2024-03-01", periods=24 * 40, freq="h", tz=zone)
+        frame = pd.DataFrame({"ds": times, "y": np.sin(np.arange(len(times)) / 24 * 2 * np.pi)})
+        model = stretto.train(frame, target="y", horizon=24, steps=5, members=1)
+        for data in (frame, polars.from_pandas(frame), frame.set_index("ds")):
+            got = model.predict(data)
+            self.assertEqual(got.to_pandas()["time"].tolist()[:2], [times[-1] + pd.Timedelta(hours=1), times[-1] + pd.Timedelta(hours=2)])
+            self.assertEqual(str(got.to_pandas()["time"].dt.tz), zone)
+            self.assertEqual(str(got.to_arrow().schema.field("time").type.tz), zone)
+        self.assertEqual(got["step"].dtype, np.int64)
+
+    def test_a_table_without_times_counts_rows(self):
+        model = stretto.train({"y": np.sin(np.arange(200.0))}, target="y", horizon=6, steps=5, members=1)
+        self.assertEqual(model.predict({"y": np.sin(np.arange(200.0))})["time"].tolist(), list(range(200, 206)))
+
+
 class Panels(Case):
     def test_categories_indexes_and_text_agree(self):
         frame = panel()

@@ -9,7 +9,6 @@ from common import PACKAGE, Case, e2e
 from stretto import _lib
 
 BIN = os.path.dirname(sys.executable)
-KINDS = {"H": "pointer", "S": "text", "OUT": "pointer"}
 
 
 def declared():
@@ -48,7 +47,7 @@ class Face(Case):
         self.assertGreater(len(header), 70)
         for name, (_, *arguments) in _lib.PROTOTYPES.items():
             self.assertEqual(header.get(name), len(arguments), "stretto_%s" % name)
-            self.assertTrue(_lib.has(name), name)
+            self.assertTrue(hasattr(_lib.library(), "stretto_" + name), name)
 
 
 class Import(Case):

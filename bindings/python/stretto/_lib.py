@@ -53,6 +53,9 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "option_count": (c_int,),
     "option": (c_int, c_int, POINTER(S), POINTER(S), POINTER(S)),
     "data_open": (c_int, H, S, OUT),
+    "frame_new": (c_int, c_void_p, S, OUT),
+    "frame_path": (S, H),
+    "frame_free": (None, H),
     "data_free": (None, H),
     "data_rows": (c_int64, H),
     "data_targets": (c_int, H),
@@ -78,6 +81,9 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "backtest": (c_int, H, H, EVENT_FN, c_void_p, c_int, OUT),
     "model_load": (c_int, S, OUT),
     "model_save": (c_int, H, S),
+    "model_to_bytes": (c_int, H, OUT, POINTER(c_size_t)),
+    "bytes_free": (None, c_void_p),
+    "model_from_bytes": (c_int, c_void_p, c_size_t, OUT),
     "model_free": (None, H),
     "model_horizon": (c_int, H),
     "model_context": (c_int, H),
@@ -91,6 +97,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "model_open": (c_int, H, S, OUT),
     "predict_file": (c_int, H, H, S, c_int, OUT),
     "sample_file": (c_int, H, H, S, c_int, c_longlong, OUT),
+    "predict_arrow": (c_int, H, H, c_int, c_longlong, c_void_p, c_void_p),
     "eval": (c_int, H, H, H, c_int, OUT, POINTER(c_double)),
     "model_plot": (c_int, H, H, S),
     "decode_file": (c_int, H, S, S, EVENT_FN, c_void_p, OUT),
@@ -103,17 +110,6 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "plan_draw": (c_int, H, c_int, OUT),
     "plan_save": (c_int, H, S),
     "plan_free": (None, H),
-}
-
-# Functions that a later library has; a caller asks has() first.
-LATER: dict[str, tuple[Any, ...]] = {
-    "frame_new": (c_int, c_void_p, S, OUT),
-    "frame_path": (S, H),
-    "frame_free": (None, H),
-    "predict_arrow": (c_int, H, H, c_int, c_longlong, c_void_p, c_void_p),
-    "model_to_bytes": (c_int, H, OUT, POINTER(c_size_t)),
-    "bytes_free": (None, c_void_p),
-    "model_from_bytes": (c_int, c_void_p, c_size_t, OUT),
 }
 
 _lock = threading.Lock()
@@ -130,12 +126,9 @@ def candidates() -> list[str]:
 
 
 def _declare(library: ctypes.CDLL) -> None:
-    for table in (PROTOTYPES, LATER):
-        for name, (result, *arguments) in table.items():
-            function = getattr(library, "stretto_" + name, None)
-            if function is None:
-                continue
-            function.restype, function.argtypes = result, arguments
+    for name, (result, *arguments) in PROTOTYPES.items():
+        function = getattr(library, "stretto_" + name)
+        function.restype, function.argtypes = result, arguments
 
 
 def _load() -> ctypes.CDLL:
@@ -151,9 +144,6 @@ def _load() -> ctypes.CDLL:
             raise StrettoError("%s has version %d of the interface, this package needs %d" % (path, library.stretto_abi(), ABI),
                                fix="install library and package of one version")
         _declare(library)
-        if not hasattr(library, "stretto_frame_new"):
-            from . import _interim
-            _interim.patch(library)
         return library
     raise StrettoError("no libstretto was found in " + ", ".join(tried), fix="set STRETTO_LIBRARY to the file or its folder")
 
@@ -166,11 +156,6 @@ def library() -> ctypes.CDLL:
             if _loaded is None:
                 _loaded = _load()
     return _loaded
-
-
-def has(name: str) -> bool:
-    """Whether the loaded library exports stretto_NAME."""
-    return hasattr(library(), "stretto_" + name)
 
 
 def call(name: str, *arguments: Any) -> int:

@@ -252,8 +252,15 @@ def _texts_of(array: Any, dtype: str) -> Array:
     return out
 
 
+def zone_of(schema: Any) -> str:
+    """The time zone of an imported column of times; "" = none."""
+    form = str(schema.format.decode())
+    return form.split(":", 1)[1] if form.startswith("ts") else ""
+
+
 def column_to_numpy(schema: Any, array: Any) -> Array:
-    """The cells of an imported column as NumPy: numbers, datetime64, or objects of text; missing numbers are NaN, times NaT."""
+    """The cells of an imported column as NumPy: numbers, datetime64, or objects of text; missing numbers are NaN, times NaT.
+    Times with a zone are in UTC."""
     form = schema.format.decode()
     if form in ("u", "U"):
         return _texts_of(array, "i4" if form == "u" else "i8")

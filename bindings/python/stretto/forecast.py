@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
 from . import _lib
-from .arrow_c import Array, ArrayC, Schema, capsule_of, column_to_numpy, text_column
+from .arrow_c import Array, ArrayC, Schema, capsule_of, column_to_numpy, text_column, zone_of
 from .columns import array_column
 
 
@@ -16,10 +16,12 @@ class Forecast(Mapping[str, Array]):
     """Predictions: a mapping of column names to NumPy arrays, one row for each series and step.
 
     id, origin, time, step, mean, q0.1, ..      of a forecaster; with samples, sample.1, sample.2, ..
+    Times are datetime64; those of a time zone are in UTC here, and in their zone in the tables that to_pandas() .. make.
     """
 
-    def __init__(self, columns: dict[str, Array]) -> None:
+    def __init__(self, columns: dict[str, Array], zones: Optional[dict[str, str]] = None) -> None:
         self.columns = columns
+        self.zones = zones or {}  # time zones of the columns of times, which are in UTC
         self.source: Optional[tuple[Any, Any, dict[str, Any]]] = None  # model, data and options, for the picture
 
     def __getitem__(self, name: str) -> Array:
@@ -36,7 +38,7 @@ class Forecast(Mapping[str, Array]):
         return len(next(iter(self.columns.values()), ()))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"columns": self.columns, "source": None}
+        return {"columns": self.columns, "zones": self.zones, "source": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -44,7 +46,10 @@ class Forecast(Mapping[str, Array]):
     def to_pandas(self) -> Any:
         """A pandas.DataFrame."""
         import pandas
-        return pandas.DataFrame(self.columns)
+        frame = pandas.DataFrame(self.columns)
+        for name, zone in self.zones.items():
+            frame[name] = frame[name].dt.tz_localize("UTC").dt.tz_convert(zone)
+        return frame
 
     def to_polars(self) -> Any:
         """A polars.DataFrame."""
@@ -58,7 +63,8 @@ class Forecast(Mapping[str, Array]):
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
         """The columns in the Arrow C stream interface, as a capsule."""
-        columns = [text_column(n, list(v)) if v.dtype.kind == "O" else array_column(n, v) for n, v in self.columns.items()]
+        columns = [text_column(n, list(v)) if v.dtype.kind == "O" else array_column(n, v, zone=self.zones.get(n, ""))
+                   for n, v in self.columns.items()]
         return capsule_of(columns, self.rows)
 
     def __repr__(self) -> str:
@@ -103,9 +109,10 @@ def forecast(model: int, data: int, samples: int, seed: int) -> Forecast:
     array, schema = ArrayC(), Schema()
     _lib.call("predict_arrow", model, data, samples, seed, ctypes.addressof(array), ctypes.addressof(schema))
     try:
-        return Forecast({(schema.children[k].contents.name or b"").decode():
-                         column_to_numpy(schema.children[k].contents, array.children[k].contents)
-                         for k in range(schema.n_children)})
+        pairs = [(schema.children[k].contents, array.children[k].contents) for k in range(schema.n_children)]
+        names = [(s.name or b"").decode() for s, _ in pairs]
+        zones = {n: zone_of(s) for n, (s, _) in zip(names, pairs) if zone_of(s)}
+        return Forecast({n: column_to_numpy(s, a) for n, (s, a) in zip(names, pairs)}, zones)
     finally:
         for struct in (array, schema):
             if struct.release:

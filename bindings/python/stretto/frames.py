@@ -49,6 +49,19 @@ def check_ids(data: Data, ids: Iterable[str]) -> None:
                              "df = df.dropna(subset=[\"%s\"])" % name)
 
 
+def zone_of_times(data: Data) -> str:
+    """The name of the time zone of a table: the library knows its offset alone; "" = none, or several."""
+    if is_pandas(data):
+        kinds = [level.dtype for level in (data.index.levels if data.index.nlevels > 1 else [data.index])]
+        kinds += list(getattr(data, "dtypes", [])) if hasattr(data, "columns") else [data.dtype]
+    else:
+        schema = getattr(data, "schema", None)
+        types = schema.values() if hasattr(schema, "values") else getattr(schema, "types", ())
+        kinds = list(types) if not callable(types) else []
+    zones = {str(z) for z in (getattr(k, "tz", None) or getattr(k, "time_zone", None) for k in kinds) if z}
+    return zones.pop() if len(zones) == 1 else ""
+
+
 class Frame:
     """A table in memory; owns a stretto_frame.  Close it after the data handles that were opened from it."""
 

@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 from . import _lib
 from .forecast import Forecast, forecast
-from .frames import Data, opened
+from .frames import Data, opened, zone_of_times
 from .handles import model_bytes, model_from, open_for
 from .jobs import Job, run
 from .options import Config, PathLike, set_flags
@@ -153,6 +153,8 @@ class Model:
             log_lines(_lib.string("model_warnings", handle))
             found = forecast(handle, rows, samples, seed)
             log_lines(_lib.string("model_note", handle), 20)
+        zone = zone_of_times(data) if found.zones else ""
+        found.zones = {name: zone or own for name, own in found.zones.items()}
         found.source = (self, data, options)
         return found
 

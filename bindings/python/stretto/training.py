@@ -121,7 +121,7 @@ def resume(run_dir: PathLike, data: Data = None, *, callback: Callbacks = None, 
     data       the same table, if the run began with a table in memory; a file is found by itself
     """
     path, model_path = _paths(run_dir)
-    if data is None and path.startswith("memory:"):
+    if data is None and path.split(":")[0] == "memory":
         raise UsageError("the run %s began with a table in memory" % os.fspath(run_dir), "E105", "data",
                          "stretto.resume(%r, data=df)   with the same table" % os.fspath(run_dir))
     config = os.path.join(os.fspath(run_dir), "config.json")
