@@ -6,15 +6,15 @@
 
 `stretto.spark` trains on the executors of a Spark cluster.
 """
-from .backtest import Backtest, backtest
+from .config import Option, options
 from .errors import (ClusterError, DataError, DivergedError, FileError, ModelError, OutOfMemory, PlanError, StopTraining, StrettoError,
                      TooShortError, UsageError)
 from .facts import build_info, sample
 from .forecast import Forecast
 from .jobs import Event
 from .model import Model, from_bytes, load
-from .options import Option, options
-from .plan import Findings, Plan, check, plan
+from .plans import Findings, Plan, check, plan
+from .rolling import Backtest, backtest
 from .scores import Scores
 from .training import resume, train
 

@@ -19,7 +19,7 @@ import numpy as np
 from . import _lib
 from .arrow_c import stream_in_capsule, stream_of
 from .columns import bad_column, check_names, columns_of
-from .options import to_text
+from .config import to_text
 
 Data = Any  # a path, or a table: pandas, polars, pyarrow, NumPy, dict of arrays, list of dicts, tensor
 LABEL = b"data frame"

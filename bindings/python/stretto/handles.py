@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from . import _lib
-from .options import Config
+from .config import Config
 
 
 @contextmanager

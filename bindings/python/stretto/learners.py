@@ -22,7 +22,7 @@ from .errors import UsageError
 from .frames import Data
 from .handles import open_for
 from .model import Model, load
-from .options import PathLike
+from .config import PathLike
 from .training import train
 
 Self = TypeVar("Self", bound="Learner")

@@ -17,7 +17,7 @@ from .forecast import Forecast, forecast
 from .frames import Data, opened, zone_of_times
 from .handles import model_bytes, model_from, open_for
 from .jobs import Job, run
-from .options import Config, PathLike, set_flags
+from .config import Config, PathLike, set_flags
 from .progress import log_lines
 from .scores import Scores
 from .weights import Weights, read_weights

@@ -14,7 +14,7 @@ from .frames import Data, opened
 from .handles import model_bytes, open_data, open_trainer
 from .jobs import Job, run
 from .model import Model
-from .options import Config, PathLike
+from .config import Config, PathLike
 from .progress import Callback, Listeners, log_lines
 from .scores import Scores
 

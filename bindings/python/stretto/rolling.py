@@ -1,4 +1,4 @@
-"""backtest.py - rolling origins: scores of consecutive parts of the test split."""
+"""rolling.py - rolling origins: scores of consecutive parts of the test split."""
 from __future__ import annotations
 
 import json
@@ -10,7 +10,7 @@ from . import _lib
 from .frames import Data, opened
 from .handles import open_data
 from .jobs import Job, run
-from .options import Config, PathLike
+from .config import Config, PathLike
 from .progress import Listeners
 from .scores import Scores
 from .training import Callbacks, Names

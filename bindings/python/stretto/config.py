@@ -1,4 +1,4 @@
-"""options.py - keyword arguments as options of the library.
+"""config.py - keyword arguments as options of the library.
 
     Config(horizon=24, known=["price"], refit_all=True)      horizon=24, known=price, refit-all=yes
 

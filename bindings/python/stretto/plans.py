@@ -1,4 +1,4 @@
-"""plan.py - check(): what a training would refuse; plan(): how a training step is cut for a machine."""
+"""plans.py - check(): what a training would refuse; plan(): how a training step is cut for a machine."""
 from __future__ import annotations
 
 import ctypes
@@ -12,7 +12,7 @@ from . import _lib
 from .errors import UsageError
 from .frames import Data, opened
 from .handles import open_data
-from .options import Config, PathLike
+from .config import Config, PathLike
 
 
 class Findings(dict[str, Any]):
