@@ -9,5 +9,5 @@ mkdir -p "$root/build"
 "$py" -c 'import sphinx, myst_parser, furo, sphinx_copybutton, numpy' 2>/dev/null ||
     "$py" -m pip install --quiet --disable-pip-version-check sphinx myst-parser furo sphinx-copybutton numpy ||
     { echo "skipped: Sphinx cannot be had here (tools/site.sh)"; exit 77; }
-"$py" -m sphinx -q -W --keep-going -b html "$root/docs" "$root/build/site"
+"$py" -m sphinx -E -q -W --keep-going -b html "$root/docs" "$root/build/site"
 echo "build/site/index.html"
