@@ -138,6 +138,19 @@ struct model {
 };
 
 struct learn_job;
+struct onnx_graph; /* onnx/graph.h */
+struct ort;        /* onnx/ort.h */
+
+/* What to leave out of an ONNX graph. */
+struct graph_wishes {
+    bool mean_only; /* no quantiles */
+};
+
+/* The results of a graph beside those of the model. */
+struct graph_gap {
+    f64 worst;   /* largest difference of two numbers, in deviations of the column (or of the output) */
+    i64 windows, cells; /* inputs that ran; numbers that were compared */
+};
 
 struct model_ops {
     /* Reads a data file with the settings of the model; NULL = data->read, then take. */
@@ -163,6 +176,11 @@ struct model_ops {
     err (*save)(const struct model *m, struct tens_list *tensors, struct str *json);
     err (*load)(const struct st_file *file, const char *path, const struct options *o, const struct js *json,
                 struct model **out);
+    /* Builds the model as an ONNX graph (docs/onnx.md).  NULL = it has none. */
+    err (*graph)(const struct model *m, struct onnx_graph *g, const struct graph_wishes *wish);
+    /* Runs an open graph on windows of a data set and compares its results with the model's own. */
+    err (*graph_check)(const struct model *m, const struct dataset *d, const struct resources *use, struct ort *run,
+                       const struct graph_wishes *wish, struct graph_gap *out);
     void (*free)(struct model *m); /* frees the struct, too; model_free has freed the members of struct model */
 };
 
