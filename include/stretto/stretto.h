@@ -201,6 +201,19 @@ STRETTO_API void stretto_trainer_free(stretto_trainer *self);            /* also
 STRETTO_API stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
                                          char **out);
 
+/* Search for better options within option time-limit (0: ten minutes) or a number of `trials`.  Trials train on records before
+ * those that score them, all of them before the test split, which the search never sees.  Options that the config sets do not
+ * vary; the defaults are trial 0 and stay unless another trial is better beyond chance.  Option run-dir keeps every fit, so that
+ * the same call goes on where one ended; option plot draws what mattered.  *out: the table of trials, as text or JSON.
+ * *best_yaml: the options to train with, as YAML for stretto_config_load.  fn may be NULL.  Under a launcher, all ranks call it
+ * and share the trials; on ranks other than 0 both texts are "".  Returns 0, or STRETTO_STOP_SIGNAL with the best so far.
+ * E106: nothing to vary, or data of this task cannot be hidden.  E301: too few records.  E705: run-dir holds another search. */
+STRETTO_API stretto_err stretto_tune(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
+                                     char **out, char **best_yaml);
+/* End the stretto_tune that runs in this process, or else the next one, with the best so far.  May be called from a signal
+ * handler. */
+STRETTO_API void stretto_tune_stop(void);
+
 /* --- 6 models --- */
 /* Load a model file.  E701: cannot read.  E901: not a model, or damaged.  E902: written by a newer version. */
 STRETTO_API stretto_err stretto_model_load(const char *path, stretto_model **out);

@@ -48,6 +48,9 @@ struct data_kind {
     err (*read)(const struct options *o, const char *path, struct dataset **out);
     err (*wrap)(const struct options *o, const struct memory_columns *from, struct dataset **out); /* NULL = files alone */
     void (*free)(struct dataset *d);
+    /* A data set of its own that holds nothing of the records from `rows` on; it borrows names of d, which must outlive it.
+     * Records without an order of time are shuffled by the seed.  NULL = a search cannot hide records of this kind. */
+    err (*before)(const struct dataset *d, i64 rows, u64 seed, struct dataset **out);
     u64 (*hash)(const struct dataset *d); /* hash of the contents, which ranks compare */
     /* Writes and compares the fingerprint of a run's data (RUN/data.json). E106 if an earlier training has scaled or
      * limited the data. */
@@ -244,6 +247,7 @@ err learner_fit(const struct learner *learner, const struct learn_job *job, stru
 const struct learner *learner_find(const char *name);                    /* NULL = none */
 const struct learner *learner_at(i32 i);                                 /* NULL = there are no more */
 bool learner_on_cores(const struct options *o);                          /* --device names no device but the cores */
+bool learner_takes(const struct learner *l, enum opt_id id);             /* the learner uses this option */
 err learner_of(const struct options *o, const struct learner **out);     /* the learner of --task; E103 */
 err learner_check(const struct options *o); /* E106: an option that the learner of --task does not use; or learner->check */
 /* E106: --device for predictions of a learner that predicts on the cores alone. */
