@@ -58,11 +58,13 @@ static err table(const struct network *w, i32 T, const f32 *y, struct arena *a, 
     struct prediction_cell *cell;
     ARENA_NEW(a, head, 1 + w->O);
     ARENA_NEW(a, cell, 1 + w->O);
-    head[0].name = "step";
-    for (i32 j = 0; j < w->O; j++) head[1 + j] = (struct prediction_column){arena_printf(a, "y.%d", j + 1), true};
+    head[0] = (struct prediction_column){.name = "step", .key = KEY_COUNT};
+    for (i32 j = 0; j < w->O; j++)
+        head[1 + j] = (struct prediction_column){.name = arena_printf(a, "y.%d", j + 1), .value = true};
     if (to->head) TRY(to->head(to->self, 1 + w->O, head));
     for (i32 t = 0; t < rows; t++) {
-        cell[0].number = rows == 1 ? T : t + 1;
+        cell[0].count = rows == 1 ? T : t + 1;
+        cell[0].number = (f64)cell[0].count;
         for (i32 j = 0; j < w->O; j++) cell[1 + j].number = (f64)y[(i64)t * w->O + j];
         TRY(to->row(to->self, 1 + w->O, cell));
     }
