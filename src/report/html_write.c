@@ -62,6 +62,11 @@ static void score_line(struct str *b, const struct score_table *t, i32 r, f64 mo
     str_add(b, skill ? "</td></tr>\n" : "</tr>\n");
 }
 
+static bool is_naive(const struct score_table *t, i32 r) {
+    const enum role role = t->row[r].role;
+    return t->best_naive >= 0 && (role == ROLE_RIDGE || role == ROLE_SNAIVE || role == ROLE_NAIVE);
+}
+
 void html_scores(struct str *b, const struct score_table *t) {
     str_add(b, "<div class=\"scroll\"><table>\n<thead><tr><th></th>");
     for (i32 m = 0; m < t->nmetric; m++) text_xmlf(b, "<th class=\"n\">%s</th>", t->metric[m]);
@@ -69,6 +74,8 @@ void html_scores(struct str *b, const struct score_table *t) {
     if (has_bar(t)) str_add(b, "<th></th>");
     str_add(b, skill ? "<th class=\"n\">skill</th></tr></thead>\n<tbody>\n" : "</tr></thead>\n<tbody>\n");
     f64 most = largest(t, t->skill_metric);
-    for (i32 r = 0; r < t->nrow; r++) score_line(b, t, r, most, skill);
+    for (i32 pass = 0; pass < 2; pass++) /* naive forecasts first: they are what the model has to beat */
+        for (i32 r = 0; r < t->nrow; r++)
+            if (is_naive(t, r) == (pass == 0)) score_line(b, t, r, most, skill);
     str_add(b, "</tbody></table></div>\n");
 }

@@ -56,7 +56,7 @@ static err fill_forecast(const struct forecaster *f, const struct series *s, con
     f64 *v, *time = NULL;
     char label[32];
     if (scored) past = imin(past, spec->context);
-    ARENA_NEW(a, v, past + 3 * h);
+    ARENA_NEW(a, v, past + (1 + (i64)nq) * h);
     if (s->time) ARENA_NEW(a, time, past + h);
     row_label(s, w->origin, label);
     *out = (struct report_forecast){.title = scored ? arena_printf(a, "%s from %s", s->name[w->col], label) : s->name[w->col],
@@ -70,14 +70,11 @@ static err fill_forecast(const struct forecaster *f, const struct series *s, con
         if (time) time[i] = (f64)series_time(s, row);
     }
     if (!w->band || nq < 2) return 0;
-    for (i32 k = 0; k < h; k++) {
-        v[past + h + k] = w->band[(i64)k * nq];
-        v[past + 2 * h + k] = w->band[(i64)k * nq + nq - 1];
-    }
-    out->low = v + past + h;
-    out->high = v + past + 2 * h;
-    out->low_q = spec->quantiles.v[0];
-    out->high_q = spec->quantiles.v[nq - 1];
+    out->nlevel = nq;
+    out->level = spec->quantiles.v;
+    out->quantile = v + past + h;
+    for (i32 q = 0; q < nq; q++)
+        for (i32 k = 0; k < h; k++) v[past + h + (i64)q * h + k] = w->band[(i64)k * nq + q];
     return 0;
 }
 
