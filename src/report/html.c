@@ -12,8 +12,7 @@ static void link_if(struct str *b, bool there, const char *id, const char *name)
 static void links(struct str *b, const struct report *r) {
     str_add(b, "<nav aria-label=\"sections\">\n");
     link_if(b, r->scores, "scores", "scores");
-    link_if(b, r->nforecast > 0, "forecast", "forecast");
-    link_if(b, r->nahead > 0, "ahead", "ahead");
+    link_if(b, r->nforecast + r->nahead > 0, "forecast", "forecasts");
     link_if(b, r->nseries > 0, "series", "worst and best");
     link_if(b, r->nline > 0, "steps", "error by step");
     link_if(b, r->ncalendar > 0, "calendar", "by calendar");

@@ -21,8 +21,8 @@ static void columns(struct str *b, const struct report_columns *c) {
     if (c->n == 0) return;
     html_section(b, "columns", "What the columns add", c->how);
     str_add(b,
-            "<div class=\"scroll\"><table>\n<thead><tr><th>column</th><th></th><th class=\"n\">error without it</th>"
-            "<th class=\"n\">least to most</th></tr></thead>\n<tbody>\n");
+            "<div class=\"scroll\"><table>\n<thead><tr><th>column</th><th class=\"bar\"></th>"
+            "<th class=\"n\">growth of the error</th><th class=\"n\">least to most</th></tr></thead>\n<tbody>\n");
     for (i32 i = 0; i < imin(c->n, COLUMNS_MOST); i++) column(b, &c->of[i], c->of[0].value);
     str_add(b, "</tbody></table></div>\n");
     if (c->n > COLUMNS_MOST) str_addf(b, "<p class=\"soft\">and %d more</p>\n", c->n - COLUMNS_MOST);

@@ -119,7 +119,7 @@ struct report_calibration {
 
 /* Errors by a part of the calendar: the hours of the day, the days of the week, the months of the year. */
 struct report_calendar {
-    const char *name;          /* "hour of the day" */
+    const char *name;          /* "Error by hour of the day" */
     i32 n;
     const char *const *label;  /* [n] */
     const f64 *model, *naive;  /* [n] NaN = no target; naive may be NULL */

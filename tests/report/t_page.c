@@ -131,7 +131,7 @@ TEST(page_in_a_browser_has_its_parts_and_no_clash) {
     for (size_t i = 0; i < COUNT(width); i++) {
         char *dom = dom_at_width(width[i]);
         expect_no_clash(dom, width[i]);
-        assert_int_equal(count(dom, "<section id="), 21);
+        assert_int_equal(count(dom, "<section id="), 18);
         assert_int_equal(count(dom, "<svg"), 19);
         assert_int_equal(count(dom, "class=\"opt"), (i32)COUNT(sample_option) + 1); /* and the box around them */
         assert_null(strstr(dom, "NaN"));
