@@ -40,14 +40,14 @@ static void part(struct str *b, const char *name, const char *big, const char *t
 }
 
 static void guard_part(struct str *b, const struct report_parts *p) {
-    char weight[48], text[200], blocks[48] = "";
+    char weight[48], text[200], blocks[96] = "";
     if (!p->guarded) {
         part(b, "guard", "off", "the correction counts in full");
         return;
     }
     snprintf(weight, sizeof weight, "a = %s", text_fixed(p->a, 2).s);
-    if (p->blocks > 0) snprintf(blocks, sizeof blocks, " over %d validation blocks", p->blocks);
-    snprintf(text, sizeof text, "weight of the correction; t = %.39s%s%s", text_fixed(p->t, 2).s, blocks,
+    if (p->blocks > 0) snprintf(blocks, sizeof blocks, "; t = %.39s over %d validation blocks", text_fixed(p->t, 2).s, p->blocks);
+    snprintf(text, sizeof text, "weight of the correction%s%s", blocks,
              p->a < .005 ? ": no gain that can be relied on, so the forecast is the base" : "");
     part(b, "guard", weight, text);
 }
@@ -112,10 +112,11 @@ static void splits(struct str *b, const struct report *r) {
             "<th class=\"d\">first</th><th class=\"d\">last</th><th class=\"n\">windows</th></tr></thead>\n<tbody>\n");
     for (i32 i = 0; i < r->nsplit; i++) {
         const struct report_split *s = &r->split[i];
-        text_xmlf(b,
-                  "<tr><th scope=\"row\"><span class=\"key k%d\"></span>%s</th><td class=\"n\">%lld</td>"
-                  "<td class=\"d\">%s</td><td class=\"d\">%s</td><td class=\"n\">%lld</td></tr>\n",
-                  colour[i % 5], s->name, (long long)(s->row1 - s->row0), s->first, s->last, (long long)s->windows);
+        str_addf(b, "<tr><th scope=\"row\"><span class=\"key k%d\"></span>", colour[i % 5]);
+        text_xmlf(b, "%s</th><td class=\"n\">%lld</td><td class=\"d\">%s</td><td class=\"d\">%s</td>", s->name,
+                  (long long)(s->row1 - s->row0), s->first, s->last);
+        const f64 windows = s->windows > 0 ? (f64)s->windows : (f64)NAN; /* a model from a file does not know them */
+        str_addf(b, "<td class=\"n\">%s</td></tr>\n", text_fixed(windows, 0).s);
     }
     str_add(b, "</tbody></table></div>\n");
 }

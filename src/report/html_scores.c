@@ -92,7 +92,12 @@ static void by_series(struct str *b, const struct score_lines *l) {
 
 void html_score_part(struct str *b, const struct report *r) {
     tiles(b, r);
-    if (!r->scores) return;
+    if (!r->scores) {
+        html_text(b, "p", "soft",
+                  "No scores: no records were held out (train with --test 20%, or write the report on records that are new to "
+                  "the model).");
+        return;
+    }
     struct str lead = {0};
     str_addf(&lead, "%s", r->scores->title);
     if (r->scores->windows > 0)

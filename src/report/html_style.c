@@ -3,10 +3,10 @@
 
 static const char style[] =
     ":root{color-scheme:light dark;--bg:#f4f5f7;--card:#fff;--line:#e3e5e8;--ink:#17181a;--soft:#5b5f66;"
-    "--blue:#2a6fd6;--tint:#edf3fc;--good:#0d7a4f;--goodbg:#e6f5ee;--bad:#b3261e;--badbg:#fdecea;--even:#7a5b00;"
+    "--blue:#2a6fd6;--link:#1d5bb8;--tint:#edf3fc;--good:#0d7a4f;--goodbg:#e6f5ee;--bad:#b3261e;--badbg:#fdecea;--even:#7a5b00;"
     "--evenbg:#fdf4dc}\n"
     "@media screen and (prefers-color-scheme:dark){:root{--bg:#121315;--card:#1b1d20;--line:#2e3136;--ink:#f1f2f3;"
-    "--soft:#a3a8b0;--blue:#5b9bf5;--tint:#202b3b;--good:#5fd3a3;--goodbg:#153026;--bad:#ff8a80;--badbg:#3a1d1b;"
+    "--soft:#a3a8b0;--blue:#5b9bf5;--link:#6ba6f7;--tint:#202b3b;--good:#5fd3a3;--goodbg:#153026;--bad:#ff8a80;--badbg:#3a1d1b;"
     "--even:#e8c25a;--evenbg:#352c14}}\n"
     "*{box-sizing:border-box}html{scroll-behavior:smooth}\n"
     "body{margin:0;background:var(--bg);color:var(--ink);"
@@ -25,7 +25,7 @@ static const char style[] =
     ".verdict{display:inline-block;margin:0 0 8px;padding:4px 12px;border-radius:8px;font-weight:600}\n"
     ".good{color:var(--good);background:var(--goodbg)}.bad{color:var(--bad);background:var(--badbg)}\n"
     ".even{color:var(--even);background:var(--evenbg)}\n"
-    "nav{display:flex;flex-wrap:wrap;gap:4px 16px;margin:8px 0 14px;font-size:13px}nav a{color:var(--blue);"
+    "nav{display:flex;flex-wrap:wrap;gap:4px 16px;margin:8px 0 14px;font-size:13px}nav a{color:var(--link);"
     "text-decoration:none}\n"
     "nav a:hover{text-decoration:underline}\n"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(180px,1fr));gap:12px;margin:0 0 14px}\n"
@@ -68,14 +68,14 @@ static const char style[] =
     "dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:3px 16px;margin:0;font-size:14px}\n"
     "dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}\n"
     ".parts{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:12px;margin-top:10px}\n"
-    ".part{border:1px solid var(--line);border-radius:8px;padding:10px 12px}.part b{display:block}\n"
+    ".part{border:1px solid var(--line);border-radius:8px;padding:10px 12px}.part b{display:block;overflow-wrap:anywhere}\n"
     ".part .big{font-size:20px;font-weight:650;letter-spacing:-.01em}\n"
     ".strip{display:flex;gap:2px;height:14px;margin:10px 0 12px}.strip i{border-radius:3px;min-width:3px}\n"
     ".options{columns:2;column-gap:28px;font-size:13px}.opt{display:grid;gap:8px;"
     "grid-template-columns:10.5em minmax(0,1fr) fit-content(18em);break-inside:avoid;padding:2px 0;"
     "border-bottom:1px solid var(--line)}\n"
     ".opt code{overflow-wrap:anywhere}.opt .from{color:var(--soft);text-align:right}\n"
-    ".opt .name{color:var(--soft)}.set .name,.set .val{color:var(--ink);font-weight:650}.set .from{color:var(--blue)}\n"
+    ".opt .name{color:var(--soft)}.set .name,.set .val{color:var(--ink);font-weight:650}.set .from{color:var(--link)}\n"
     "footer{color:var(--soft);font-size:12.5px;margin-top:16px}\n"
     "@media (max-width:860px){.parts{grid-template-columns:minmax(0,1fr)}.options{columns:1}}\n"
     "@media (max-width:560px){main{padding:10px}section{padding:10px 12px}.tiles{grid-template-columns:1fr 1fr;gap:8px}"
@@ -86,7 +86,8 @@ static const char style[] =
     "section{padding:8px 10px}section,.tile,figure,tr{break-inside:avoid}#series,#options,#plan,#forecast{break-inside:auto}"
     "h2,h3{break-after:avoid}.grid,.small{grid-template-columns:repeat(2,minmax(0,1fr))}"
     ".plan{max-height:none;white-space:pre-wrap}"
-    "table{font-size:11px}svg{min-width:0!important}details:not([open]){display:none}"
+    "table,th,td,tbody th,dl,.soft,.lead{font-size:11px}tbody th,td,th{padding:3px 6px}.part .big{font-size:14px}"
+    ".parts{grid-template-columns:repeat(3,minmax(0,1fr))}svg{min-width:0!important}details:not([open]){display:none}"
     "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n";
 
 const char *html_style(void) { return style; }

@@ -41,7 +41,8 @@ static i32 check_tags(const char *page, const char *count) {
 
 TEST(report_has_every_section_once_and_well_formed) {
     static const char *const id[] = {"scores", "forecast", "ahead", "series", "curves", "errors", "steps", "calendar",
-                                     "calibration", "columns", "parts", "quality", "data", "details", "slices", "store", "timeline",
+                                     "calibration", "columns", "parts", "quality", "data", "details", "slices", "store",
+                                     "timeline",
                                      "plan", "machine", "options", "notes", "warnings", "verdict", "command"};
     struct str page = {0};
     T_OK(report_html(sample_make(&sample, lines), &page));

@@ -11,9 +11,9 @@
 #include "learn/forecast/shares.h"
 #include "learn/series_set.h"
 
-enum { HISTORY_HORIZONS = 3 };
 #define SHARE 0.02 /* of the time of training, for measurements of the report */
-#define LEAST 0.3  /* seconds for them */
+#define LEAST 0.3  /* seconds for them after a training, at least */
+#define ALONE 5.0  /* and of a report that is written on its own */
 
 /* --- error by step, forecasts --- */
 static err fill_steps(struct page *p) {
@@ -36,36 +36,6 @@ static err fill_steps(struct page *p) {
 }
 
 /* --- forecasts --- */
-
-err page_forecast(const struct forecaster *f, const struct series *s, const struct forecast_sample *w, bool scored,
-                  struct arena *a, struct report_forecast *out) {
-    const struct forecast_spec *spec = &f->spec;
-    const i32 h = spec->horizon, nq = spec->nband;
-    i32 past = (i32)lmin(w->origin, lmax(HISTORY_HORIZONS * h, 24));
-    f64 *v, *time = NULL;
-    char label[32];
-    if (scored) past = imin(past, spec->context);
-    ARENA_NEW(a, v, past + (1 + (i64)nq) * h);
-    if (s->time) ARENA_NEW(a, time, past + h);
-    row_label(s, w->origin, label);
-    *out = (struct report_forecast){.title = scored ? arena_printf(a, "%s from %s", s->name[w->col], label) : s->name[w->col],
-                                    .nhistory = past, .horizon = h, .time = time, .history = v, .model = w->mean};
-    if (scored) out->actual = v + past;
-    if (scored && f->base && f->nmember > 0) out->base = w->base;
-    for (i32 i = 0; i < past + h; i++) {
-        i64 row = w->origin - past + i;
-        bool shown = row < s->nrow && !(scored && series_filled(s, w->col, row));
-        v[i] = shown ? series_raw(s, w->col, row) : (f64)NAN;
-        if (time) time[i] = (f64)series_time(s, row);
-    }
-    if (!w->band || nq < 2) return 0;
-    out->nlevel = nq;
-    out->level = spec->quantiles.v;
-    out->quantile = v + past + h;
-    for (i32 q = 0; q < nq; q++)
-        for (i32 k = 0; k < h; k++) v[past + h + (i64)q * h + k] = w->band[(i64)k * nq + q];
-    return 0;
-}
 
 /* The first and the last of the windows that scoring kept. */
 static err fill_forecasts(struct page *p) {
@@ -164,7 +134,8 @@ static err fill_parts(struct page *p) {
                     spec->projection ? arena_printf(p->a, " projected to %d", spec->projection) : "",
                     spec->bidirectional ? " both ways" : "", spec->decoder->report, output_of(p),
                     p->f->nmember, p->f->nmember > 1 ? "s" : "");
-    parts->guarded = p->f->has_guard;
+    /* a model from a file knows the weight alone */
+    parts->guarded = p->f->has_guard || (p->f->nmember > 0 && p->f->weight < 1);
     parts->t = p->f->guard.t;
     parts->a = p->f->nmember > 0 ? p->f->weight : 0;
     parts->blocks = p->f->guard.nblock;
@@ -250,7 +221,8 @@ err forecast_report(const struct model *m, const struct learn_job *job, const st
     struct resources use = job->use;
     use.events = NULL; /* the run is over: its notes are written */
     struct page p = {.f = f, .s = series_of(job->data), .o = job->o, .scores = forecast_detail(s), .a = a, .r = r, .use = &use,
-                     .split = job->split.test > 0 ? &job->split : NULL, .seconds = dmax(LEAST, SHARE * m->seconds)};
+                     .split = job->split.test > 0 ? &job->split : NULL,
+                     .seconds = m->seconds > 0 ? dmax(LEAST, SHARE * m->seconds) : ALONE};
     r->parameters = f->nmember > 0 ? f->net.ntheta : 0;
     r->ncurve = f->nmember;
     r->loss = f->spec.loss;

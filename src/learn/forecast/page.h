@@ -19,8 +19,8 @@ struct page {
 
 static inline bool page_original(const struct page *p) { return p->o->score_scale[0] != 'z'; }
 
-/* page.c: a chart of window w of series s.  Actual values are those of a scored window, without interpolated cells and cells
- * that the network did not see. */
+/* page_window.c: a chart of window w of series s.  Actual values are those of a scored window, without interpolated cells and
+ * cells that the network did not see. */
 err page_forecast(const struct forecaster *f, const struct series *s, const struct forecast_sample *w, bool scored,
                   struct arena *a, struct report_forecast *out);
 
