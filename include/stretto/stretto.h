@@ -326,7 +326,7 @@ STRETTO_API stretto_err stretto_graph(stretto_config *config, const char *method
 STRETTO_API void stretto_graph_stop(void);
 
 /* --- 10 ONNX --- */
-/* Write a model of --task forecast as an ONNX graph (opset 14), atomically: inputs in original units, outputs mean
+/* Write a model as an ONNX graph (opset 14), atomically: of a forecaster inputs in original units, outputs mean
  * [batch][horizon] and quantiles [batch][horizon][quantiles]; docs/onnx.md.  mean_only != 0: no quantiles.  E904: the model has
  * parts that ONNX cannot express; the message lists all of them.  E702, E703: cannot write. */
 STRETTO_API stretto_err stretto_model_export_onnx(stretto_model *self, const char *path, int mean_only);

@@ -204,9 +204,24 @@ print(*mean[0])
         self.write("steps.csv", "\n".join(steps) + "\n")
         common = ["--id", "id", "--time", "t", "--target", "y", "--steps", "20"]
         for data, task, flags in (("whole.csv", "regress", []), ("whole.csv", "regress", ["--scale", "window", "--segment", "4"]),
+                                  ("whole.csv", "regress", ["--cell", "paragru"]), ("steps.csv", "classify", ["--cell", "paralstm"]),
                                   ("steps.csv", "classify", []), ("steps.csv", "classify", ["--cell", "lstm", "--members", "2", "--layers", "2"])):
             self.train(*common, "--task", task, *flags, data=data)
             self.difference(data=data)
+
+    def test_tables(self):
+        """A forest of classes and of numbers, with words and missing cells; clusters."""
+        rows = ["a,b,w,y,n"]
+        for i in range(500):
+            a, b, w = i * 7919 % 1000 / 1000, "" if i % 9 == 2 else i * 31 % 17, ("x", "y", "z", "", "q")[i * 13 % 5]
+            rows.append("%.3f,%s,%s,%s,%.3f" % (a, b, w, "yes" if (a > 0.5) != (w in "xz") else "no", 1000 + 3 * a + (w == "y")))
+        self.write("t.csv", "\n".join(rows) + "\n")
+        for flags in (["--target", "y"], ["--target", "n", "--ignore", "y"]):
+            self.train("--task", "forest", "--trees", "20", *flags, data="t.csv")
+            self.difference(data="t.csv")
+        self.write("k.csv", "a,b\n" + "".join("%d,%.3f\n" % (i % 50, 1000 * (i * 37 % 101)) for i in range(300)))
+        self.train("--task", "kmeans", "--clusters", "5", "--standardize", data="k.csv")
+        self.difference(data="k.csv")
 
     def test_without_a_runtime(self):
         self.train(*PLAIN)
