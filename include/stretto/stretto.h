@@ -201,6 +201,19 @@ STRETTO_API void stretto_trainer_free(stretto_trainer *self);            /* also
 STRETTO_API stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
                                          char **out);
 
+/* Search for better options within option time-limit (0: ten minutes) or a number of `trials`.  Trials train on records before
+ * those that score them, all of them before the test split, which the search never sees.  Options that the config sets do not
+ * vary; the defaults are trial 0 and stay unless another trial is better beyond chance.  Option run-dir keeps every fit, so that
+ * the same call goes on where one ended; option plot draws what mattered.  *out: the table of trials, as text or JSON.
+ * *best_yaml: the options to train with, as YAML for stretto_config_load.  fn may be NULL.  Under a launcher, all ranks call it
+ * and share the trials; on ranks other than 0 both texts are "".  Returns 0, or STRETTO_STOP_SIGNAL with the best so far.
+ * E106: nothing to vary, or data of this task cannot be hidden.  E301: too few records.  E705: run-dir holds another search. */
+STRETTO_API stretto_err stretto_tune(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
+                                     char **out, char **best_yaml);
+/* End the stretto_tune that runs in this process, or else the next one, with the best so far.  May be called from a signal
+ * handler. */
+STRETTO_API void stretto_tune_stop(void);
+
 /* --- 6 models --- */
 /* Load a model file.  E701: cannot read.  E901: not a model, or damaged.  E902: written by a newer version. */
 STRETTO_API stretto_err stretto_model_load(const char *path, stretto_model **out);
@@ -304,6 +317,30 @@ STRETTO_API stretto_err stretto_graph(stretto_config *config, const char *method
 /* Ends the stretto_graph that runs in this process, or else the next one, after the present iteration: it then gives what was
  * reached.  May be called from a signal handler. */
 STRETTO_API void stretto_graph_stop(void);
+
+/* --- 10 ONNX --- */
+/* Write a model of --task forecast as an ONNX graph (opset 14), atomically: inputs in original units, outputs mean
+ * [batch][horizon] and quantiles [batch][horizon][quantiles]; docs/onnx.md.  mean_only != 0: no quantiles.  E904: the model has
+ * parts that ONNX cannot express; the message lists all of them.  E702, E703: cannot write. */
+STRETTO_API stretto_err stretto_model_export_onnx(stretto_model *self, const char *path, int mean_only);
+/* Run the file in ONNX Runtime, if this host has one, on windows of the data (NULL = only read the file), and compare it with the
+ * model.  *worst (may be NULL): largest difference, in standard deviations of the column; NaN = not compared.  *out (may be
+ * NULL): the result as one line.  E907: the runtime cannot read or run the file, or the difference is no rounding.  E903: the
+ * data do not fit. */
+STRETTO_API stretto_err stretto_model_check_onnx(stretto_model *self, stretto_data *data, const char *path, int mean_only,
+                                                 double *worst, char **out);
+
+/* Make a network of the recurrent and dense layers of an ONNX file.  test_folder (may be NULL): input_N.pb and output_N.pb as
+ * ONNX's own tests have them: weights among the inputs are taken from there, and the network must give the output.  *report (may
+ * be NULL): the result of that test as one line.  E905: no ONNX file.  E906: the message lists all that a network cannot hold.
+ * E907: the network gives another output. */
+STRETTO_API stretto_err stretto_import_onnx(const char *path, const char *test_folder, stretto_model **out, char **report);
+/* Numbers of an imported network for each step; every_step: 1 = it has an output for each step, 0 = one for the sequence.
+ * Pointers may be NULL.  E106: another model. */
+STRETTO_API stretto_err stretto_network_shape(const stretto_model *self, int *inputs, int *outputs, int *every_step);
+/* Run an imported network from a zero state: x [steps][batch][inputs] -> y [steps or 1][batch][outputs], both the caller's.
+ * E106: another model. */
+STRETTO_API stretto_err stretto_network_run(const stretto_model *self, const float *x, int steps, int batch, float *y);
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,7 @@
 #include "base/input.h"
 #include "base/mem.h"
 #include "base/pager.h"
+#include "base/unfinished.h"
 
 enum { OUT_BUFFER = 1 << 18, READ_STEP = 1 << 20 };
 
@@ -229,6 +230,7 @@ static int open_locked(const char *tmp) {
 }
 
 static void out_free(struct file_out *f) {
+    unfinished_done(f->tmp);
     if (f->fd >= 0) close(f->fd);
     mem_free(f->path);
     mem_free(f->tmp);
@@ -281,6 +283,7 @@ err file_create(const char *path, struct file_out *f) {
         }
         snprintf(f->tmp, n, "%s.tmp", f->path);
         f->fd = open_locked(f->tmp);
+        if (f->fd >= 0) unfinished_add(f->tmp);
         if (f->fd >= 0 && there) (void)!fchmod(f->fd, st.st_mode & 0777);
     }
     if (f->fd >= 0) return 0;

@@ -217,6 +217,16 @@ static err wrap(const struct options *o, const struct memory_columns *m, struct 
     return 0;
 }
 
+static err before(const struct dataset *d, i64 rows, u64 seed, struct dataset **out) {
+    struct series *s = NULL;
+    struct series_set *set = NULL;
+    (void)seed; /* rows have an order of time */
+    TRY(series_before(series_of(d), rows, &s));
+    TRY(series_set_make(s, d->path, &set));
+    *out = &set->set;
+    return 0;
+}
+
 static void free_set(struct dataset *d) {
     struct series_set *set = series_set_of(d);
     series_free(set->s);
@@ -282,6 +292,7 @@ const struct data_kind data_series = {
     .name = "series",
     .read = read_file,
     .wrap = wrap,
+    .before = before,
     .free = free_set,
     .hash = hash,
     .print = print,

@@ -2,6 +2,7 @@
 #include "t.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,12 +20,17 @@ struct trained {
     stretto_model *model;
 };
 
+static stretto_config *quick(const char *target) {
+    stretto_config *c = stretto_config_new();
+    const char *const option[][2] = {{"target", target}, {"horizon", "6"}, {"members", "1"}, {"steps", "5"}, {"threads", "1"}};
+    for (size_t i = 0; i < COUNT(option); i++) T_OK(stretto_config_set(c, option[i][0], option[i][1]));
+    return c;
+}
+
 static void train(const char *sample, const char *target, struct trained *t) {
     char *text = NULL;
-    *t = (struct trained){.config = stretto_config_new()};
+    *t = (struct trained){.config = quick(target)};
     T_OK(stretto_sample(sample, 400, 3, &text));
-    const char *const option[][2] = {{"target", target}, {"horizon", "6"}, {"members", "1"}, {"steps", "5"}, {"threads", "1"}};
-    for (size_t i = 0; i < COUNT(option); i++) T_OK(stretto_config_set(t->config, option[i][0], option[i][1]));
     T_OK(stretto_data_open(t->config, t_file("series.csv", text), &t->data));
     stretto_text_free(text);
     T_OK(stretto_trainer_new(t->config, t->data, &t->trainer));
@@ -191,6 +197,74 @@ TEST(a_frame_trains_as_its_file_does) {
     drop(&t);
 }
 
+/* ------------------------------------------------------------------ threads ------------------------------------------------ */
+
+enum { CLIENTS = 8, REQUESTS = 4 };
+
+struct client {
+    pthread_t thread;
+    const void *bytes;
+    size_t n;
+    double mean[REQUESTS][HORIZON];
+    err failed;
+};
+
+/* A client with a handle of its own: a frame, data and a forecast at each request. */
+static void *forecast(void *self) {
+    struct client *c = self;
+    stretto_model *m = NULL;
+    err e = stretto_model_from_bytes(c->bytes, c->n, &m);
+    for (i32 k = 0; e >= 0 && k < REQUESTS; k++) {
+        struct ArrowArrayStream s = {.get_schema = one_column, .get_next = one_batch, .release = no_release_stream};
+        stretto_frame *frame = NULL;
+        stretto_data *d = NULL;
+        e = stretto_frame_new(&s, "data frame", &frame);
+        if (e >= 0) e = stretto_model_open(m, stretto_frame_path(frame), &d);
+        if (e >= 0) e = stretto_predict(m, d, c->mean[k], NULL);
+        stretto_data_free(d);
+        stretto_frame_free(frame);
+    }
+    stretto_model_free(m);
+    c->failed = e;
+    return NULL;
+}
+
+/* Also under the thread sanitizer: what the process keeps between forecasts is shared by its threads. */
+TEST(threads_with_their_own_handles_forecast_at_the_same_time) {
+    static struct client client[CLIENTS];
+    struct ArrowArrayStream s = {.get_schema = one_column, .get_next = one_batch, .release = no_release_stream};
+    struct trained t;
+    stretto_frame *frame;
+    stretto_data *d;
+    void *bytes;
+    size_t n;
+    double want[HORIZON];
+    train("tides", "height", &t);
+    for (int i = 0; i < 400; i++) tide[i] = stretto_data_value(t.data, 0, i);
+    drop(&t);
+    t = (struct trained){.config = quick("height")};
+    T_OK(stretto_frame_new(&s, "data frame", &frame));
+    T_OK(stretto_data_open(t.config, stretto_frame_path(frame), &d));
+    T_OK(stretto_trainer_new(t.config, d, &t.trainer));
+    assert_true(stretto_trainer_run(t.trainer) > 0);
+    T_OK(stretto_model_to_bytes(stretto_trainer_model(t.trainer), &bytes, &n));
+    T_OK(stretto_predict(stretto_trainer_model(t.trainer), d, want, NULL));
+    for (i32 i = 0; i < CLIENTS; i++) {
+        client[i] = (struct client){.bytes = bytes, .n = n};
+        assert_int_equal(pthread_create(&client[i].thread, NULL, forecast, &client[i]), 0);
+    }
+    for (i32 i = 0; i < CLIENTS; i++) {
+        assert_int_equal(pthread_join(client[i].thread, NULL), 0);
+        assert_int_equal(client[i].failed, 0);
+        for (i32 k = 0; k < REQUESTS; k++) assert_memory_equal(client[i].mean[k], want, sizeof want);
+    }
+    stretto_bytes_free(bytes);
+    stretto_trainer_free(t.trainer);
+    stretto_data_free(d);
+    stretto_frame_free(frame);
+    stretto_config_free(t.config);
+}
+
 /* A consumer may take a column and release the rest. */
 TEST(a_column_outlives_its_table) {
     struct trained t;
@@ -234,4 +308,5 @@ TEST(a_lack_of_memory_leaves_nothing_behind) {
 T_MAIN(cmocka_unit_test(bytes_of_a_model_are_those_of_its_file),
        cmocka_unit_test(predictions_as_columns_are_those_of_the_arrays), cmocka_unit_test(a_column_outlives_its_table),
        cmocka_unit_test(a_frame_trains_as_its_file_does),
+       cmocka_unit_test(threads_with_their_own_handles_forecast_at_the_same_time),
        cmocka_unit_test(a_lack_of_memory_leaves_nothing_behind))
