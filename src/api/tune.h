@@ -24,7 +24,7 @@ struct tune_worker {
 /* A fit of the present round. */
 struct tune_task {
     i32 trial, fit;
-    bool done;         /* line has the result */
+    bool done, known;  /* line has the result; it came from the record, on every rank */
     struct record_line line;
 };
 

@@ -37,8 +37,8 @@ static err too_short(const struct tune *t, i64 need) {
     if (is_series(t) && room >= 1)
         snprintf(fix, sizeof fix, "--horizon %lld   or   stretto train   (the defaults, without a search)", (long long)room);
     return FAIL_AT(E301, NULL, fix, "a search scores trials on %d parts of %lld records in the last half of those before the "
-                   "test, which needs %lld records; the data have %lld", LADDER_PARTS, (long long)least_part(t), (long long)(2 * need),
-                   (long long)rows);
+                   "test, which needs %lld records; the data have %lld", LADDER_PARTS, (long long)least_part(t),
+                   (long long)(2 * need), (long long)rows);
 }
 
 /* Where there is room for it the parts lie side by side, else they overlap. */

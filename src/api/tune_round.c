@@ -157,8 +157,7 @@ static err exchange(struct tune *t) {
     for (i32 k = 0; k < size; k++) t->timed_out = t->timed_out || ends[k];
     for (i32 i = 0; i < t->ntask; i++) {
         struct tune_task *task = &t->task[i];
-        const bool had = record_find(&t->record, task->trial, task->fit) != NULL;
-        if (had) continue; /* read from the record: the same on every rank */
+        if (task->known) continue;
         TRY(comm_broadcast_from(c, i % size, "trial", task, sizeof *task));
         if (task->done && me == 0 && i % size != 0)
             TRY(record_add(&t->record, &t->search, &task->line, tune_elapsed(t, clock_now())));
@@ -172,7 +171,7 @@ static err add_task(struct tune *t, i32 trial, i32 fit) {
     GROW(t->task, t->ntask, t->cap_task);
     struct tune_task *task = &t->task[t->ntask++];
     const struct record_line *l = record_find(&t->record, trial, fit);
-    *task = (struct tune_task){.trial = trial, .fit = fit, .done = l != NULL};
+    *task = (struct tune_task){.trial = trial, .fit = fit, .done = l != NULL, .known = l != NULL};
     if (!l) return 0;
     task->line = *l;
     if (point_equal(&t->search.space, &l->at, &t->search.trial[trial].at)) return 0;

@@ -36,11 +36,12 @@ static err set_options(struct trial_run *r, const struct point *at) {
     return learner_check(&r->o);
 }
 
-/* A first look: the same schedule in fewer steps. */
+/* A first look: the same schedule in fewer steps, and no second training on all rows. */
 static err shorten(struct trial_run *r, f64 share) {
     const struct options *o = &r->o;
     if (share >= 1 || !(o->steps > 0)) return 0;
     const i64 most = o->max_steps;
+    TRY(opt_set_id(&r->o, OPT_refit_all, "no", &OPT_API));
     TRY(set_number(&r->o, OPT_steps, lmax(1, (i64)((f64)o->steps * share))));
     TRY(set_number(&r->o, OPT_max_steps, most > 0 ? lmax(1, (i64)((f64)most * share)) : 0));
     return resolve(r);

@@ -112,6 +112,7 @@ static err check(const struct ort *o, status s, const char *what) {
 
 err ort_open(struct ort **out) {
     struct ort *o;
+    const char *own = getenv("STRETTO_ONNXRUNTIME");
     *out = NULL;
     NEW(o, 1);
     bool good = open_library(o) && take_calls(o);
@@ -123,7 +124,9 @@ err ort_open(struct ort **out) {
         err_clear();
         if (o->library) dlclose(o->library);
         mem_free(o);
-        return 0;
+        if (!own || !*own || strcmp(own, "off") == 0) return 0;
+        return FAIL_AT(E701, own, "STRETTO_ONNXRUNTIME=/path/libonnxruntime.so   or   STRETTO_ONNXRUNTIME=off",
+                       "this is no ONNX Runtime that can be opened");
     }
     *out = o;
     return 0;
@@ -148,7 +151,6 @@ void ort_free(struct ort *o) {
 }
 
 const char *ort_version(const struct ort *o) { return o->version; }
-const char *ort_path(const struct ort *o) { return o->path; }
 
 err ort_load(struct ort *o, const void *model, i64 n) {
     if (o->the_session) o->free_session(o->the_session);

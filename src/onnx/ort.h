@@ -15,12 +15,11 @@ struct ort_tensor {
     i64 count;  /* set by ort_run: numbers of an output */
 };
 
-/* The runtime of STRETTO_ONNXRUNTIME (a path), of the system, or of a Python package near by.  *out = NULL: there is none. E601.
- */
+/* The runtime of STRETTO_ONNXRUNTIME (a path), of the system, or of a Python package near by.  *out = NULL: there is none, or the
+ * variable is "off". E601, E701. */
 err ort_open(struct ort **out);
 void ort_free(struct ort *o);                 /* NULL is allowed */
 const char *ort_version(const struct ort *o); /* "1.23.0" */
-const char *ort_path(const struct ort *o);    /* of the library */
 /* Reads a model of n bytes. E907 with the runtime's words. */
 err ort_load(struct ort *o, const void *model, i64 n);
 /* Runs the model: out[i].name and type are the caller's. E907. */

@@ -33,7 +33,10 @@ struct wire_field {
     i64 n;
 };
 
-static inline struct wire wire_of(const void *p, i64 n) { return (struct wire){p, (const u8 *)p + n, false}; }
+static inline struct wire wire_of(const void *p, i64 n) {
+    const u8 *from = n > 0 ? p : (const u8 *)""; /* p may be NULL where there are no bytes */
+    return (struct wire){from, from + lmax(0, n), false};
+}
 /* The next field; false at the end, or where the bytes are no fields (w->bad). */
 bool wire_next(struct wire *w, struct wire_field *f);
 /* The next number of packed VARINTs; false at the end or if bad. */

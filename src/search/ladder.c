@@ -14,7 +14,7 @@ void ladder_make(i32 groups, i32 parts, bool shorter, struct ladder *out) {
     if (row > 0 || !shorter) return;
     out->nfit = out->nlevel = 2;
     out->fit[1] = out->fit[0];
-    out->fit[0].share = 1. / 3;
+    out->fit[0].share = 0.25;
     out->end[1] = out->end[2] = 2;
 }
 

@@ -29,7 +29,7 @@ struct ladder {
     i32 nparts;               /* scored in each group */
     i32 block;                /* consecutive parts whose records overlap; 1 = none do */
 };
-/* groups: 1, 2, 4 or 8; parts: of each.  shorter: trials of one group begin with a third of the steps. */
+/* groups: 1, 2, 4 or 8; parts: of each.  shorter: trials of one group begin with a quarter of the steps. */
 void ladder_make(i32 groups, i32 parts, bool shorter, struct ladder *out);
 /* Fits whose errors count at a level: [*from, end[level]). */
 i32 ladder_first(const struct ladder *l, i32 level);

@@ -7,8 +7,10 @@ import csv
 import glob
 import io
 import json
+import math
 import os
 import re
+import shutil
 import struct
 import subprocess
 import unittest
@@ -71,6 +73,14 @@ class Onnx(Case):
         text += b" " * (-len(text) % 8)
         with open(self.path(out), "wb") as f:
             f.write(struct.pack("<Q", len(text)) + text + raw[8 + n:])
+
+
+def month_day(day):
+    """Month and day of a day of 2023, from 1."""
+    for month, days in enumerate((31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), 1):
+        if day <= days:
+            return month, day
+        day -= days
 
 
 SHORT = ["--target", "Passengers", "--horizon", "12", "--steps", "20", "--validation", "24", "--test", "12"]
@@ -167,13 +177,36 @@ print(*mean[0])
             for a, b in zip(got, want):
                 self.assertAlmostEqual(a, b, delta=1e-3)  # the program prints seven digits of f32
 
-    def test_all_reasons_at_once(self):
-        self.write("b.csv", "t,y,k\n" + "".join("2021-01-%02d %02d:00,%d,%d\n" % (1 + i // 24, i % 24, i % 24, i % 5) for i in range(600)))
-        self.train("--target", "y", "--known", "k", "--horizon", "12", "--base", "trees", "--head", "student-t", "--steps", "5", "--quantiles",
-                   "0.1,0.9", "--preset", "none", "--context", "24", "--test", "60", "--validation", "100", data="b.csv")
-        r = self.stretto("export", "m.model", "--onnx", "m.onnx", status=9)
-        self.assertFalse(os.path.exists(self.path("m.onnx")))
-        self.assertIn('quantiles of the head "student-t"', r.err)
+    def test_trees(self):
+        """Trees take other branches where an input is off by a bit: seasons, lags, calendar, covariates and words must be exact."""
+        rows = ["t,y,price,heat,word"]
+        for i in range(2000):
+            y = "" if i % 97 == 5 else "%.3f" % (50 + 20 * (i % 24) + 30 * (i % 168 > 120) + 4 * (i % 5) + (i * 7919 % 13))
+            day = 1 + i // 24
+            rows.append("2023-%02d-%02d %02d:00,%s,%.2f,%.2f,%s" % (*month_day(day), i % 24, y, 10 + i % 5, i * 31 % 17, "uvw"[i % 3]))
+        self.write("t.csv", "\n".join(rows) + "\n")
+        self.train("--target", "y", "--known", "price", "--past", "heat", "--cat", "word", "--gaps", "mask", "--horizon", "30", "--steps", "5",
+                   "--preset", "none", "--context", "48", "--base", "trees", "--validation", "300", "--test", "200", data="t.csv")
+        self.difference(data="t.csv")
+        self.stretto("sample", "panel", "-o", "p.csv")
+        self.train("--id", "unique_id", "--time", "ds", "--target", "y", "--horizon", "24", "--steps", "5", "--base", "trees", data="p.csv")
+        self.difference(data="p.csv")
+
+    def test_sequences(self):
+        """Sequences of unlike lengths with missing values, whole and by step, of classes and of numbers."""
+        rows, steps = ["id,t,a,b,y"], ["id,t,a,b,y"]
+        for i in range(50):
+            for t in range(5 + i * 7 % 36):
+                a, b = math.sin(i * t / 40) + i * t * 31 % 7 / 20, "" if (i + t) % 19 == 3 else "%.3f" % (i * t * 17 % 11)
+                rows.append("s%d,%d,%.4f,%s,%.3f" % (i, t, a, b, i / 50))
+                steps.append("s%d,%d,%.4f,%s,%s" % (i, t, a, b, "up" if t % 5 < 2 else "down"))
+        self.write("whole.csv", "\n".join(rows) + "\n")
+        self.write("steps.csv", "\n".join(steps) + "\n")
+        common = ["--id", "id", "--time", "t", "--target", "y", "--steps", "20"]
+        for data, task, flags in (("whole.csv", "regress", []), ("whole.csv", "regress", ["--scale", "window", "--segment", "4"]),
+                                  ("steps.csv", "classify", []), ("steps.csv", "classify", ["--cell", "lstm", "--members", "2", "--layers", "2"])):
+            self.train(*common, "--task", task, *flags, data=data)
+            self.difference(data=data)
 
     def test_without_a_runtime(self):
         self.train(*PLAIN)
@@ -241,6 +274,15 @@ class Import(Onnx):
         self.assertEqual((info["inputs"], info["outputs"], info["reads"]), (2, 3, "ends"))
         r = self.stretto("import", NODE + "/model.onnx", "-o", "n.model", status=9)  # its weights are inputs
         self.assertIn("E906", r.err)
+        # other numbers than the test data promise
+        shutil.copytree(NODE + "/test_data_set_0", self.path("data"))
+        raw = bytearray(self.read("data/output_0.pb"))
+        raw[-2] ^= 0x20
+        os.chmod(self.path("data"), 0o755)
+        os.chmod(self.path("data/output_0.pb"), 0o644)
+        with open(self.path("data/output_0.pb"), "wb") as f:
+            f.write(raw)
+        self.assertIn("E907", self.stretto("import", NODE + "/model.onnx", "--check", "data", status=9).err)
 
     @unittest.skipUnless(runtime() and have("onnx"), NO_RUNTIME)
     def test_graphs_of_pytorch(self):

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "learn/sequence/graph.h"
 #include "learn/sequence/sequence.h"
 
 enum { SEGMENTS_WISHED = 48 }; /* --segment auto: the longest sequence has no more */
@@ -188,4 +189,6 @@ const struct model_ops sequence_ops = {.open = open_file,
                                        .report = sequence_report,
                                        .save = sequence_save,
                                        .load = sequence_load,
+                                       .graph = sequence_graph,
+                                       .graph_check = sequence_graph_check,
                                        .free = sequence_free};

@@ -136,6 +136,8 @@ static val part_of(const struct window_graph *w, const struct base_part *b, cons
             return wg_ses(w, p, b->alpha);
         case BASE_THETA:
             return wg_theta(w, p, b->season, b->alpha);
+        case BASE_TREES:
+            return wg_trees(w, w->f->base->trees);
         case BASE_RIDGE:
             return wg_ridge(w, w->f->base->ridge);
         default:

@@ -120,7 +120,7 @@ static err inputs(struct compare *c, i32 *n, struct ort_tensor *in) {
         TRY(new_input(c, "known", ONNX_DOUBLE, both, m->nknown, &in[*n]));
         fill_values(c, &in[(*n)++], false, m->npast);
     }
-    if (f->shape.calendar > 0 || (f->base && f->base->ridge && f->base->ridge->calendar)) {
+    if (forecast_graph_reads_time(f)) {
         TRY(new_input(c, "time", ONNX_INT64, both, 0, &in[*n]));
         fill_times(c, &in[(*n)++]);
     }

@@ -3,6 +3,7 @@
 
 #include "data/time.h"
 #include "learn/forecast/onnx/window.h"
+#include "learn/forecast/ops.h"
 
 /* ------------------------------------------------------------------ declarations -------------------------------------------- */
 
@@ -13,8 +14,10 @@ static val input(const struct window_graph *w, bool used, const char *name, enum
     return used ? onnx_input(w->g, name, type, ncol > 0 ? 3 : 2, dim) : -1;
 }
 
-static bool uses_calendar(const struct forecaster *f) {
-    return f->shape.calendar > 0 || (f->base && f->base->ridge && f->base->ridge->calendar);
+bool forecast_graph_reads_time(const struct forecaster *f) {
+    struct trees_needs needs;
+    const bool trees = f->base && base_trees_needs(f->base, &needs) && needs.time;
+    return f->shape.calendar > 0 || trees || (f->base && f->base->ridge && f->base->ridge->calendar);
 }
 
 static void declare(struct window_graph *w) {
@@ -24,7 +27,7 @@ static void declare(struct window_graph *w) {
     w->series = c->ntarget > 1 ? onnx_input(w->g, "series", ONNX_INT64, 1, &batch) : -1;
     w->past = input(w, c->npast > 0, "past", ONNX_DOUBLE, rows, c->npast);
     w->known = input(w, c->nknown > 0, "known", ONNX_DOUBLE, rows_ahead, c->nknown);
-    w->time = input(w, uses_calendar(f), "time", ONNX_INT64, rows_ahead, 0);
+    w->time = input(w, forecast_graph_reads_time(f), "time", ONNX_INT64, rows_ahead, 0);
     w->category = input(w, c->ncat > 0, "category", ONNX_INT64, rows, c->ncat);
 }
 
@@ -34,13 +37,12 @@ static val of_series(const struct window_graph *w, const f64 *table) {
     return w->series < 0 ? onnx_reshape(w->g, t, DIMS(1, 1)) : onnx_unsqueeze(w->g, onnx_gather(w->g, t, w->series, 0), 1);
 }
 
-/* The last `count` rows of an input [batch, rows, ..] whose last `ahead` rows lie behind the origin; missing ones are `fill`. */
-static val last_rows(const struct window_graph *w, val v, i32 ndim, i32 ahead, i32 count, val fill) {
+val wg_last_rows(const struct window_graph *w, val v, i32 ndim, i32 ahead, i32 count, val fill) {
     const val seen = ahead > 0 ? onnx_slice(w->g, v, 1, 0, -ahead) : v;
     return onnx_slice(w->g, onnx_pad(w->g, seen, ndim, 1, count, 0, fill), 1, -count, ONNX_ALL);
 }
 
-static val rounded(const struct window_graph *w, val v) { /* the series holds f32 */
+val wg_rounded(const struct window_graph *w, val v) { /* the series holds f32 */
     return onnx_cast(w->g, onnx_cast(w->g, v, ONNX_FLOAT), ONNX_DOUBLE);
 }
 
@@ -49,8 +51,8 @@ void wg_inputs(struct window_graph *w) {
     declare(w);
     w->mean = of_series(w, c->mean);
     w->dev = of_series(w, c->dev);
-    const val raw = last_rows(w, w->target, 2, 0, w->W, wg_f64(w, (f64)NAN));
-    w->hist = rounded(w, wg_2(w, "Div", wg_2(w, "Sub", raw, w->mean), w->dev));
+    const val raw = wg_last_rows(w, w->target, 2, 0, w->W, wg_f64(w, (f64)NAN));
+    w->hist = wg_rounded(w, wg_2(w, "Div", wg_2(w, "Sub", raw, w->mean), w->dev));
     w->window = onnx_slice(w->g, w->hist, 1, -w->f->spec.context, ONNX_ALL);
     wg_scale(w, w->f->shape.scale, w->f->spec.context, &w->shift, &w->div);
 }
@@ -70,13 +72,13 @@ void wg_scale(const struct window_graph *w, enum window_scale scale, i32 count, 
     *shift = wg_2(w, "Mul", n, zero);
     if (scale == WSCALE_LAST || scale == WSCALE_WINDOW)
         *shift = wg_present(w, onnx_slice(w->g, wg_hold(w, x, count, 1), 1, -1, ONNX_ALL), zero);
-    if (scale == WSCALE_MEAN) *shift = rounded(w, wg_2(w, "Div", onnx_1(w->g, "Neg", w->mean), w->dev));
+    if (scale == WSCALE_MEAN) *shift = wg_rounded(w, wg_2(w, "Div", onnx_1(w->g, "Neg", w->mean), w->dev));
     if (scale == WSCALE_WINDOW) {
         const val d = wg_2(w, "Sub", v, mean_of(w, v, mask, n));
         size = onnx_1(w->g, "Sqrt", mean_of(w, wg_2(w, "Mul", d, d), mask, n));
     }
     if (scale == WSCALE_MEAN) size = mean_of(w, onnx_1(w->g, "Abs", wg_2(w, "Sub", v, *shift)), mask, n);
-    if (size != one) size = rounded(w, wg_2(w, "Max", size, wg_f64(w, WINDOW_FLOOR)));
+    if (size != one) size = wg_rounded(w, wg_2(w, "Max", size, wg_f64(w, WINDOW_FLOOR)));
     *div = onnx_where(w->g, wg_2(w, "Less", n, wg_f64(w, 2)), one, size);
 }
 
@@ -89,14 +91,18 @@ static val segments(const struct window_graph *w, val v, i32 nseg, i32 seg, i32 
     return onnx_reshape(w->g, x, DIMS(-1, nseg, seg));
 }
 
-/* The scale of covariate k (past ones first): of each series of a panel its own. */
-static val covariate(const struct window_graph *w, val v, i32 ndim, i32 at, i32 k) {
+val wg_covariate(const struct window_graph *w, val v, i32 at, i32 k) {
     const struct schema *c = &w->f->schema;
-    const val one = onnx_squeeze(w->g, onnx_slice(w->g, v, ndim - 1, at, at + 1), ndim - 1);
+    const val one = onnx_squeeze(w->g, onnx_slice(w->g, v, 2, at, at + 1), 2);
     const i64 block = (i64)(1 + k) * c->ntarget, own = c->ntarget + k;
     const val mean = c->panel ? of_series(w, c->mean + block) : wg_f64(w, c->mean[own]);
     const val dev = c->panel ? of_series(w, c->dev + block) : wg_f64(w, c->dev[own]);
-    return wg_present(w, rounded(w, wg_2(w, "Div", wg_2(w, "Sub", one, mean), dev)), wg_f64(w, 0));
+    return wg_rounded(w, wg_2(w, "Div", wg_2(w, "Sub", one, mean), dev));
+}
+
+/* The same for the network: missing values are zeros. */
+static val covariate(const struct window_graph *w, val v, i32 at, i32 k) {
+    return wg_present(w, wg_covariate(w, v, at, k), wg_f64(w, 0));
 }
 
 /* Sines and cosines of times INT64 [batch, n]: FLOAT [batch, n, calendar]. */
@@ -146,10 +152,10 @@ static val net_x(const struct window_graph *w) {
     if (p->mask) part[n++] = segments(w, wg_mask(w, w->window), p->nseg, p->seg, front, 0);
     for (i32 k = 0; k < ncov; k++) {
         const bool past = k < c->npast;
-        const val all = last_rows(w, past ? w->past : w->known, 3, past ? 0 : w->ahead, C, wg_f64(w, (f64)NAN));
-        part[n++] = segments(w, covariate(w, all, 3, past ? k : k - c->npast, k), p->nseg, p->seg, front, 0);
+        const val all = wg_last_rows(w, past ? w->past : w->known, 3, past ? 0 : w->ahead, C, wg_f64(w, (f64)NAN));
+        part[n++] = segments(w, covariate(w, all, past ? k : k - c->npast, k), p->nseg, p->seg, front, 0);
     }
-    if (p->calendar > 0) part[n++] = calendar(w, segment_ends(w, last_rows(w, w->time, 2, w->ahead, C, -1)));
+    if (p->calendar > 0) part[n++] = calendar(w, segment_ends(w, wg_last_rows(w, w->time, 2, w->ahead, C, -1)));
     return time_major(w, n, part);
 }
 
@@ -165,7 +171,7 @@ static val net_future(const struct window_graph *w, i32 nout, i32 seg) {
     }
     for (i32 k = 0; k < c->nknown; k++) {
         const val all = onnx_slice(g, onnx_slice(g, w->known, 1, -w->ahead, ONNX_ALL), 1, 0, (i64)nout * seg);
-        part[n++] = segments(w, covariate(w, all, 3, k, c->npast + k), nout, seg, 0, 0);
+        part[n++] = segments(w, covariate(w, all, k, c->npast + k), nout, seg, 0, 0);
     }
     if (w->f->shape.calendar > 0) {
         i64 *at = arena_array(w->arena, nout, sizeof *at);
@@ -178,7 +184,7 @@ static val net_future(const struct window_graph *w, i32 nout, i32 seg) {
 
 static val net_ids(const struct window_graph *w, i32 item) {
     const val words = onnx_i64(w->g, w->f->schema.nword[item]);
-    const val all = last_rows(w, w->category, 3, 0, w->f->spec.context, words);
+    const val all = wg_last_rows(w, w->category, 3, 0, w->f->spec.context, words);
     const val code = onnx_squeeze(w->g, onnx_slice(w->g, all, 2, item, item + 1), 2);
     const val ends = segment_ends(w, code), none = onnx_2(w->g, "Less", ends, onnx_i64(w->g, 0));
     return onnx_transpose(w->g, onnx_where(w->g, none, words, ends), 2, (i64[]){1, 0});

@@ -13,34 +13,14 @@ static val rows_of(const struct window_graph *w, const struct ridge *r, i64 from
     return onnx_tensor(w->g, NULL, ONNX_DOUBLE, 2, (i64[]){n, r->H}, m);
 }
 
-static val div_floor(const struct window_graph *w, val a, i64 b) { /* a >= 0 */
-    return onnx_2(w->g, "Div", a, onnx_i64(w->g, b));
-}
-static val mod(const struct window_graph *w, val a, i64 b) { return onnx_2(w->g, "Mod", a, onnx_i64(w->g, b)); }
-static val plus(const struct window_graph *w, val a, i64 b) { return onnx_2(w->g, "Add", a, onnx_i64(w->g, b)); }
-static val times(const struct window_graph *w, val a, i64 b) { return onnx_2(w->g, "Mul", a, onnx_i64(w->g, b)); }
-
-/* Month 0..11 of days since 1970 (civil_from_days of H. Hinnant); years from 0 on. */
-static val month_of(const struct window_graph *w, val days) {
-    const val z = plus(w, days, 719468), doe = mod(w, z, 146097);
-    const val a = div_floor(w, doe, 1460), b = div_floor(w, doe, 36524), c = div_floor(w, doe, 146096);
-    const val y = div_floor(w, onnx_2(w->g, "Sub", onnx_2(w->g, "Add", onnx_2(w->g, "Sub", doe, a), b), c), 365);
-    const val leap = onnx_2(w->g, "Sub", div_floor(w, y, 4), div_floor(w, y, 100));
-    const val doy = onnx_2(w->g, "Sub", doe, onnx_2(w->g, "Add", times(w, y, 365), leap));
-    const val mp = div_floor(w, plus(w, times(w, doy, 5), 2), 153); /* 0 = March */
-    return mod(w, plus(w, mp, 2), 12);
-}
-
 /* The rows of hour, weekday and month of the first step. */
 static val calendar_rows(const struct window_graph *w, const struct ridge *r) {
     struct onnx_graph *g = w->g;
     const val time = onnx_squeeze(g, onnx_slice(g, onnx_slice(g, w->time, 1, -w->ahead, ONNX_ALL), 1, 0, 1), 1);
-    const i64 span = 400LL * 146097 * 86400; /* so that times before 1970 are positive */
-    const val t = plus(w, time, span), days = plus(w, div_floor(w, t, 86400), -400LL * 146097);
-    const val hour = div_floor(w, mod(w, t, 86400), 3600);
-    const val weekday = plus(w, mod(w, plus(w, mod(w, days, 7), 11), 7), 24), month = plus(w, month_of(w, days), 31);
+    const struct calendar_graph at = wg_calendar(w, time);
+    const val weekday = onnx_2(g, "Add", at.weekday, onnx_i64(g, 24)), month = onnx_2(g, "Add", at.month, onnx_i64(g, 31));
     const val table = rows_of(w, r, (i64)r->L + 1, RIDGE_CALENDAR);
-    const val two = onnx_2(g, "Add", onnx_gather(g, table, hour, 0), onnx_gather(g, table, weekday, 0));
+    const val two = onnx_2(g, "Add", onnx_gather(g, table, at.hour, 0), onnx_gather(g, table, weekday, 0));
     return onnx_2(g, "Add", two, onnx_gather(g, table, month, 0));
 }
 

@@ -40,6 +40,11 @@ val wg_hold(const struct window_graph *w, val v, i32 rows, i32 stride);
 
 /* --- inputs.c --- */
 void wg_inputs(struct window_graph *w); /* declares the inputs that the model uses; hist, window, mean, dev */
+/* The last `count` rows of an input [batch, rows, ..] whose last `ahead` rows lie behind the origin; missing ones are `fill`. */
+val wg_last_rows(const struct window_graph *w, val v, i32 ndim, i32 ahead, i32 count, val fill);
+/* Column `at` of rows [batch, rows, columns], covariate k (past ones first), scaled: [batch, rows], NaN = missing. */
+val wg_covariate(const struct window_graph *w, val rows, i32 at, i32 k);
+val wg_rounded(const struct window_graph *w, val v); /* to FLOAT and back: the series holds f32 */
 /* Shift and divisor of windows of `rows` rows under a scale (window_scale_of). */
 void wg_scale(const struct window_graph *w, enum window_scale scale, i32 rows, val *shift, val *div);
 /* DOUBLE [batch, horizon]: the logarithm of the mean of counts that the base stands for. */
@@ -50,6 +55,15 @@ void wg_net_inputs(const struct window_graph *w, struct net_graph *n);
 /* --- base.c, ridge.c, smooth.c --- */
 void wg_base(struct window_graph *w);
 val wg_ridge(const struct window_graph *w, const struct ridge *r); /* DOUBLE [batch, horizon] */
+/* calendar.c: fields of times INT64 [batch, n], as INT64: days since 1970, hour, minute, weekday (0 = Sunday), month (0 =
+ * January), day of the year (0 = 1 January). */
+struct calendar_graph {
+    val hour, minute, weekday, month, yearday;
+};
+struct calendar_graph wg_calendar(const struct window_graph *w, val time);
+/* trees.c: the forecasts of boosted trees: DOUBLE [batch, horizon]. */
+struct trees;
+val wg_trees(const struct window_graph *w, const struct trees *t);
 /* What rules need of the history. */
 struct past_graph {
     val v;     /* DOUBLE [batch, W]: gaps filled, also in front of the first value; 0 without any value */
