@@ -207,6 +207,9 @@ STRETTO_API void stretto_trainer_free(stretto_trainer *self);            /* also
  * may be NULL.  E301: too few test records.  E803: called under a launcher. */
 STRETTO_API stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
                                          char **out);
+/* End the stretto_backtest that runs with this config, or else the next one, after the present step: it returns
+ * STRETTO_STOP_SIGNAL or E806, and no scores.  May be called from any thread and from a signal handler. */
+STRETTO_API void stretto_backtest_stop(stretto_config *config);
 
 /* Search for better options within option time-limit (0: ten minutes) or a number of `trials`.  Trials train on records before
  * those that score them, all of them before the test split, which the search never sees.  Options that the config sets do not
