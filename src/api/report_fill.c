@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/keep.h"
+#include "api/report_quality.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "gpu/gpu.h"
@@ -245,6 +246,7 @@ static err fill(struct filler *p) {
     TRY(fill_splits(p));
     TRY(fill_facts(p));
     TRY(fill_options(p));
+    TRY(report_quality(t, &p->a, &p->r.quality));
     TRY(spans_of(p->m, &p->a, &span));
     p->r.span = span;
     p->r.nspan = p->m->nspan;

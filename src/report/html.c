@@ -17,7 +17,7 @@ static void links(struct str *b, const struct report *r) {
     link_if(b, r->nline > 0, "steps", "error by step");
     link_if(b, r->ncalendar > 0, "calendar", "by calendar");
     link_if(b, r->calibration.n > 0, "calibration", "calibration");
-    for (i32 i = 0; i < r->nfigure; i++) link_if(b, true, r->figure[i].id, r->figure[i].id);
+    for (i32 i = 0; i < r->nfigure; i++) link_if(b, !r->figure[i].folded, r->figure[i].id, r->figure[i].id);
     link_if(b, r->columns.n > 0, "columns", "columns");
     link_if(b, r->parts.base, "parts", "parts");
     link_if(b, r->quality.how, "quality", "data quality");

@@ -48,8 +48,8 @@ static void options(struct str *b, const struct report *r) {
 }
 
 bool html_has_details(const struct report *r) {
-    return r->ncurve > 0 || r->nslices > 0 || r->store || r->nspan > 0 || r->plan || r->nmachine > 0 || r->noption > 0 ||
-           r->nnote > 0 || r->command;
+    return html_has_figures(r, true) || r->ncurve > 0 || r->nslices > 0 || r->store || r->nspan > 0 || r->plan ||
+           r->nmachine > 0 || r->noption > 0 || r->nnote > 0 || r->command;
 }
 
 void html_details(struct str *b, const struct report *r) {
@@ -63,6 +63,7 @@ void html_details(struct str *b, const struct report *r) {
         str_add(b, "</div>\n");
         html_end(b);
     }
+    html_figures(b, r, true);
     run_sections(b, r);
     options(b, r);
     if (r->nnote > 0) {

@@ -64,11 +64,19 @@ static void calibration(struct str *b, const struct report_calibration *c) {
     close_figure(b);
 }
 
-static void figures(struct str *b, const struct report *r) {
+bool html_has_figures(const struct report *r, bool folded) {
+    for (i32 i = 0; i < r->nfigure; i++)
+        if (r->figure[i].folded == folded) return true;
+    return false;
+}
+
+void html_figures(struct str *b, const struct report *r, bool folded) {
     for (i32 i = 0; i < r->nfigure; i++) {
-        html_section(b, r->figure[i].id, r->figure[i].heading, r->figure[i].lead);
+        const struct report_figure *f = &r->figure[i];
+        if (f->folded != folded) continue;
+        html_section(b, f->id, f->heading, f->lead);
         str_add(b, "<div class=\"scroll\">\n");
-        str_add(b, r->figure[i].svg);
+        str_add(b, f->svg);
         str_add(b, "</div>\n");
         html_end(b);
     }
@@ -83,8 +91,8 @@ void html_error_part(struct str *b, const struct report *r) {
         str_add(b, "</div>\n");
         html_end(b);
     }
-    if (r->nfigure == 0) return;
+    if (!html_has_figures(r, false)) return;
     str_add(b, "<div class=\"grid\">\n");
-    figures(b, r);
+    html_figures(b, r, false);
     str_add(b, "</div>\n");
 }

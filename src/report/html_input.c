@@ -109,14 +109,14 @@ static void splits(struct str *b, const struct report *r) {
                  (long long)lmax(1, r->split[i].row1 - r->split[i].row0));
     str_add(b,
             "</div>\n<div class=\"scroll\"><table>\n<thead><tr><th>part</th><th class=\"n\">rows</th>"
-            "<th class=\"d\">first</th><th class=\"d\">last</th><th class=\"n\">windows</th></tr></thead>\n<tbody>\n");
+            "<th class=\"d\">first</th><th class=\"d\">last</th><th class=\"n x\">windows</th></tr></thead>\n<tbody>\n");
     for (i32 i = 0; i < r->nsplit; i++) {
         const struct report_split *s = &r->split[i];
         str_addf(b, "<tr><th scope=\"row\"><span class=\"key k%d\"></span>", colour[i % 5]);
         text_xmlf(b, "%s</th><td class=\"n\">%lld</td><td class=\"d\">%s</td><td class=\"d\">%s</td>", s->name,
                   (long long)(s->row1 - s->row0), s->first, s->last);
         const f64 windows = s->windows > 0 ? (f64)s->windows : (f64)NAN; /* a model from a file does not know them */
-        str_addf(b, "<td class=\"n\">%s</td></tr>\n", text_fixed(windows, 0).s);
+        str_addf(b, "<td class=\"n x\">%s</td></tr>\n", text_fixed(windows, 0).s);
     }
     str_add(b, "</tbody></table></div>\n");
 }

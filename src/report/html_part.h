@@ -32,6 +32,8 @@ void html_score_part(struct str *b, const struct report *r);
 void html_forecast_part(struct str *b, const struct report *r);
 void html_error_part(struct str *b, const struct report *r);
 void html_input_part(struct str *b, const struct report *r);
+bool html_has_figures(const struct report *r, bool folded);
+void html_figures(struct str *b, const struct report *r, bool folded);
 bool html_has_details(const struct report *r);
 void html_details(struct str *b, const struct report *r);
 void html_slices(struct str *b, const struct report *r);

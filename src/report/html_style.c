@@ -35,6 +35,7 @@ static const char style[] =
     ".grid,.small{display:grid;gap:14px;align-items:start;"
     "grid-template-columns:repeat(auto-fill,minmax(min(100%,320px),1fr))}\n"
     ".grid{align-items:stretch}.small{gap:16px 26px;margin-top:8px}\n"
+    "section:has(svg[style]){grid-column:1/-1}"
     "section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 16px;min-width:0;"
     "scroll-margin-top:10px}\n"
     "main>section,.grid{margin-bottom:14px}svg{display:block;width:100%;height:auto;max-width:560px}\n"

@@ -105,6 +105,7 @@ struct report_figure {
     const char *id;            /* anchor: "confusion" */
     const char *heading, *lead; /* lead: a sentence below the heading, or NULL */
     const char *svg;           /* an <svg> element (svg.h) */
+    bool folded;               /* about the run, not the model: among the details */
 };
 
 /* Share of the targets at or below each quantile. */

@@ -48,7 +48,8 @@ void svg_open(struct str *b, f64 w, f64 h, const char *label, bool alone) {
     const struct figure wide = svg_number(w), high = svg_number(h);
     str_addf(b, "<svg class=\"st\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %s %s\"", wide.s, high.s);
     if (alone) str_addf(b, " width=\"%s\" height=\"%s\"", wide.s, high.s);
-    else if (w > PHONE) str_addf(b, " style=\"min-width:%dpx;max-width:none\"", (i32)(.8 * w)); /* scrolls within its section */
+    else if (w > PHONE)
+        str_addf(b, " style=\"min-width:%dpx;max-width:%dpx\"", (i32)(.8 * w), (i32)(1.3 * w)); /* scrolls within its section */
     text_xmlf(b, " aria-label=\"%s\">\n", label);
     if (!alone) return;
     str_addf(b, "<style>%s</style>\n<rect class=\"st-bg\" width=\"100%%\" height=\"100%%\"/>\n", svg_style());

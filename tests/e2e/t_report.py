@@ -169,6 +169,26 @@ class Sections(Pages):
         self.assertIn("5 rows from 2021-01-08 04:00", page)
         self.assertIn("40 rows from 2021-01-12 08:00, value 7", page)
 
+    def test_quality_has_the_findings_of_check(self):
+        self.hourly(600, lambda i, t: "%d,%d,%d" % (i % 13, 2 * (i % 13), i % 7), ",twice,other")
+        self.stretto("train", "h.csv", "--target", "y", "--known", "twice", "--horizon", "6", "--steps", "5", "-o", "m", "--quiet")
+        page = section(self.page("m.run/report.html"), "quality")
+        self.assertIn("<b>W034</b> y = 0.5 x twice + 0 in 600 rows", page)
+        self.assertIn("remedy: --past twice   or   --ignore twice", page)
+        self.stretto("report", "m", "--quiet")
+        self.assertEqual(page, section(self.page("m.run/report.html"), "quality"))
+        self.write("t.csv", "a,b,kind\n" + "".join("%d,1,%s\n" % (i % 20, "xy"[i % 2]) for i in range(60)))
+        self.stretto("train", "t.csv", "--task", "forest", "--target", "kind", "--trees", "5", "-o", "f", "--quiet")
+        page = section(self.page("f.run/report.html"), "quality")
+        self.assertIn("40 rows are the same as one before", page)
+        self.assertIn("column &quot;b&quot; is 1 in every row", page)
+
+    def test_quality_of_a_pipe_says_why_there_is_nothing(self):
+        with open(AIR, "rb") as f:
+            done = subprocess.run([e2e.PROGRAM, "train", "-", *TRAIN, "-o", "m"], stdin=f, cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("stretto check did not look at the data: the data are no file", section(self.page("m.run/report.html"), "quality"))
+
     def test_series_are_worst_median_and_best(self):
         draw = random.Random(5)
         rows = ["id,time,y"]

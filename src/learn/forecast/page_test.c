@@ -163,7 +163,6 @@ static err fill_quality(struct page *p) {
     ARENA_NEW(p->a, fact, QUALITY_FACTS);
     p->r->quality.nfact = series_quality(p->s, p->a, fact);
     p->r->quality.fact = fact;
-    p->r->quality.how = "every cell of the series that were read";
     return 0;
 }
 
