@@ -88,8 +88,8 @@ static err open_space(struct tune *t) {
     ladder_make(t->ngroup, t->nparts / t->ngroup, !steps && t->usual.correction, &t->search.ladder);
     t->search.ladder.block = block;
     if (t->search.space.n > 0) return 0;
-    return FAIL_AT(E106, "--task", "train with the defaults", "nothing is left to tune: --task %s has no other option that a search varies",
-                   t->learner->name);
+    return FAIL_AT(E106, "--task", "train with the defaults",
+                   "nothing is left to tune: --task %s has no other option that a search varies", t->learner->name);
 }
 
 /* Scales the private copy by the rows of the smallest fit, once: fits only read it. */
