@@ -189,6 +189,13 @@ STRETTO_API double stretto_trainer_skill(const stretto_trainer *self);
 /* Write the model atomically and mark the run directory as finished.  E105: not trained yet.  E702, E703: cannot write. */
 STRETTO_API stretto_err stretto_trainer_save(stretto_trainer *self, const char *path);
 STRETTO_API stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path); /* write the report; E105: no run */
+/* Write the report of a trained model again: of a run directory, or of a model file.  data_path NULL: the data of the run, which
+ * MODEL.run names, too; the parts are those of the training.  Other data are scored as stretto_eval scores them.  config (may be
+ * NULL): options threads, device, kernel, memory and stride.  html_path NULL: RUN/report.html, or MODEL.html with other data.
+ * *path_out is the path that was written; free it with stretto_text_free.  E105: no data are named.  E705: no model of that run.
+ * E702, E703: cannot write. */
+STRETTO_API stretto_err stretto_report(const char *run_or_model, const char *data_path, stretto_config *config,
+                                       const char *html_path, char **path_out);
 /* Draw a forecast of the test split next to the actual values, as SVG.  E105 before run; E106: no test split. */
 STRETTO_API stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path);
 /* Write the tasks of all threads in Chrome trace format.  E105 before run. */
@@ -200,6 +207,9 @@ STRETTO_API void stretto_trainer_free(stretto_trainer *self);            /* also
  * may be NULL.  E301: too few test records.  E803: called under a launcher. */
 STRETTO_API stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
                                          char **out);
+/* End the stretto_backtest that runs with this config, or else the next one, after the present step: it returns
+ * STRETTO_STOP_SIGNAL or E806, and no scores.  May be called from any thread and from a signal handler. */
+STRETTO_API void stretto_backtest_stop(stretto_config *config);
 
 /* Search for better options within option time-limit (0: ten minutes) or a number of `trials`.  Trials train on records before
  * those that score them, all of them before the test split, which the search never sees.  Options that the config sets do not

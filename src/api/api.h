@@ -11,6 +11,7 @@
 
 struct stretto_config {
     struct options o;
+    volatile int stop; /* set by stretto_backtest_stop, looked at by the backtest with these options */
 };
 
 struct stretto_data {

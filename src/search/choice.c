@@ -8,7 +8,7 @@
 /* ------------------------------------------------------------------ the choice ---------------------------------------------- */
 
 /* The gain in standard errors, as the guard of forecasts counts it. */
-static f64 z_of(const struct ladder *l, const f64 *diff) {
+static f64 z_of(const struct ladder *l, const f64 *diff) { /* 0 where there are too few blocks to tell */
     f64 none[LADDER_FITS * LADDER_PARTS] = {0};
     struct guard g;
     const i32 groups = l->nfit - ladder_first(l, l->nlevel - 1);

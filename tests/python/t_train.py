@@ -1,6 +1,7 @@
 """t_train.py - trainings from Python: the bits of the command line, callbacks, interrupts, resume, scores, errors."""
 import csv
 import io
+import json
 import logging
 import os
 import pickle
@@ -215,17 +216,57 @@ class Verbs(Case):
         made = stretto.backtest(air(), folds=2, **QUICK)
         self.assertEqual([s["title"][:9] for s in made], ["fold 1 of", "fold 2 of"])
         text = self.stretto("backtest", AIR, *FLAGS, "--folds", 2, "--json").out
-        import json
         self.assertEqual([dict(s) for s in made], json.loads(text))
         self.assertEqual(made.to_pandas().shape[0], sum(len(s["rows"]) for s in made))
         found = stretto.check(air().drop(index=[20]), target="Passengers")
         self.assertEqual((found.code, found["findings"][0]["code"]), ("E210", "E210"))
-        self.assertIn("gaps", found.config)
+        self.assertIn("gaps", found.yaml)
+        self.assertEqual(stretto.train(air().drop(index=[20]), config=found, steps=5, members=1).horizon, 12)
         plan = stretto.plan(air(), target="Passengers", horizon=12, threads=2)
         self.assertEqual(plan.summary()["exact"], True)
         self.assertIn("data:2", plan.compare())
         self.assertIn("<svg", plan.svg())
         self.assertEqual(stretto.plan(columns=7, horizon=96, machine="host*2(cpu*4)").summary()["devices"] > 1, True)
+
+    def test_a_backtest_is_stopped(self):
+        with self.assertRaises(stretto.StrettoError) as raised:
+            stretto.backtest(air(), callback=lambda e: e.kind == "validation", **LONG)
+        self.assertIn(raised.exception.code, ("E802", "E806"))
+
+        def send(event):
+            if event.kind == "validation":
+                os.kill(os.getpid(), signal.SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            stretto.backtest(air(), callback=send, **LONG)
+        self.assertEqual(len(stretto.backtest(air(), folds=2, **QUICK)), 2)
+
+    def test_tune_is_that_of_the_program_and_gives_options(self):
+        options = {"target": "Passengers", "horizon": 12, "trials": 3, "threads": 1, "members": 1}
+        found = stretto.tune(air(), **options)
+        done = self.stretto("tune", AIR, "--target", "Passengers", "--horizon", 12, "--trials", 3, "--threads", 1, "--members", 1, "--json",
+                            "-o", "best.yaml")
+        want = json.loads(done.out)
+        self.assertEqual([(t["options"], t["errors"]) for t in found["trials"]], [(t["options"], t["errors"]) for t in want["trials"]])
+        self.assertEqual(found["chosen"], want["chosen"])
+        self.assertEqual(len(found.to_pandas()), 3)
+        self.assertIn("trial", str(found))
+        self.assertEqual(stretto.train(air(), config=found, steps=5).horizon, 12)
+        found.save(self.path("py.yaml"))
+        self.assertEqual(stretto.train(air(), config=self.path("py.yaml"), steps=5).horizon, 12)
+
+    def test_a_search_is_interrupted_and_goes_on(self):
+        def send(event):
+            if event.kind == "work":
+                os.kill(os.getpid(), signal.SIGINT)
+        options = {"target": "Passengers", "horizon": 12, "trials": 4, "threads": 1, "members": 1, "run_dir": self.path("run")}
+        with self.assertRaises(KeyboardInterrupt):
+            stretto.tune(air(), callback=send, **options)
+        self.assertEqual(len(stretto.tune(air(), **options)["trials"]), 4)
+
+    def test_an_onnx_file_is_written(self):
+        model = stretto.train(air(), **QUICK)
+        model.export_onnx(self.path("m.onnx"))
+        self.assertGreater(os.path.getsize(self.path("m.onnx")), 100)
 
     def test_options_and_build(self):
         self.assertEqual(stretto.options()["horizon"].default, "auto")

@@ -17,8 +17,10 @@ from .plans import Findings, Plan, check, plan
 from .rolling import Backtest, backtest
 from .scores import Scores
 from .training import resume, train
+from .tuning import Tuning, tune
 
 __version__ = "0.1.0"
 __all__ = ["Backtest", "ClusterError", "DataError", "DivergedError", "Event", "FileError", "Findings", "Forecast", "Model",
            "ModelError", "Option", "OutOfMemory", "Plan", "PlanError", "Scores", "StopTraining", "StrettoError", "TooShortError",
-           "UsageError", "backtest", "build_info", "check", "from_bytes", "load", "options", "plan", "resume", "sample", "train"]
+           "Tuning", "UsageError", "backtest", "build_info", "check", "from_bytes", "load", "options", "plan", "resume", "sample", "train",
+           "tune"]

@@ -10,13 +10,24 @@ from __future__ import annotations
 import ctypes
 import datetime
 import os
+import tempfile
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Protocol, Union
 
 from . import _lib
 from .errors import UsageError
 
 PathLike = Union[str, "os.PathLike[str]"]
+
+
+class HasYaml(Protocol):
+    """What tune() and check() return: `yaml` holds options."""
+
+    @property
+    def yaml(self) -> str: ...
+
+
+Source = Union[PathLike, HasYaml, None]  # of options: a YAML or JSON file, or the result of tune() or check()
 
 
 class Option(NamedTuple):
@@ -60,15 +71,26 @@ def to_text(name: str, value: Any) -> str:
 class Config:
     """Options of a call; owns a stretto_config."""
 
-    def __init__(self, given: Mapping[str, Any], path: Optional[PathLike] = None) -> None:
+    def __init__(self, given: Mapping[str, Any], source: Source = None) -> None:
         self.handle: int = _lib.library().stretto_config_new() or 0
         try:
-            if path is not None:
-                _lib.call("config_load", self.handle, os.fsencode(path))
+            self._load(source)
             self.set(given)
         except BaseException:
             self.close()
             raise
+
+    def _load(self, source: Source) -> None:
+        if source is None:
+            return
+        if isinstance(source, (str, os.PathLike)):
+            _lib.call("config_load", self.handle, os.fsencode(source))
+            return
+        with tempfile.TemporaryDirectory(prefix="stretto-") as folder:
+            path = os.path.join(folder, "config.yaml")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(source.yaml)
+            _lib.call("config_load", self.handle, os.fsencode(path))
 
     def set(self, given: Mapping[str, Any]) -> None:
         """Sets options with the precedence of command-line flags."""

@@ -55,7 +55,7 @@ def zone_of_times(data: Data) -> str:
         kinds = [level.dtype for level in (data.index.levels if data.index.nlevels > 1 else [data.index])]
         kinds += list(getattr(data, "dtypes", [])) if hasattr(data, "columns") else [data.dtype]
     else:
-        schema = getattr(data, "schema", None)
+        schema: Any = getattr(data, "schema", None)
         types = schema.values() if hasattr(schema, "values") else getattr(schema, "types", ())
         kinds = list(types) if not callable(types) else []
     zones = {str(z) for z in (getattr(k, "tz", None) or getattr(k, "time_zone", None) for k in kinds) if z}

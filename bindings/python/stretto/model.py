@@ -179,6 +179,17 @@ class Model:
 
         return run(work)
 
+    def export_onnx(self, path: PathLike, *, mean_only: bool = False, check: Data = None) -> float:
+        """Writes the model as an ONNX graph.  With a table in `check`, runs it in ONNX Runtime, if that is here, and returns the
+        largest difference in standard deviations of the column; else NaN.  E904 names all parts that ONNX cannot express."""
+        worst = ctypes.c_double(float("nan"))
+        with self._handle({}) as handle:
+            _lib.call("model_export_onnx", handle, os.fsencode(path), int(mean_only))
+            if check is not None:
+                with opened(check) as table, open_for(handle, table) as rows:
+                    _lib.call("model_check_onnx", handle, rows, os.fsencode(path), int(mean_only), ctypes.byref(worst), None)
+        return worst.value
+
     def plot(self, data: Data, **options: Any) -> Any:
         """Draws the forecast beyond the last record: see Forecast.plot()."""
         return self.predict(data, **options).plot()

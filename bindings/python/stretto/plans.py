@@ -12,25 +12,26 @@ from . import _lib
 from .errors import UsageError
 from .frames import Data, opened
 from .handles import open_data
-from .config import Config, PathLike
+from .config import Config, PathLike, Source
 
 
 class Findings(dict[str, Any]):
     """What check() found: rows, columns, roles, findings.  `text` is what the program prints, `code` that of the first error
-    ("" = none), `config` a proposal as YAML."""
+    ("" = none), `yaml` a proposal of options, which train(data,
+    config=found) takes."""
 
     text: str = ""
     code: str = ""
 
     @property
-    def config(self) -> str:
+    def yaml(self) -> str:
         return str(self.get("config") or "")
 
     def __str__(self) -> str:
         return self.text
 
 
-def check(data: Data, *, config: Optional[PathLike] = None, **options: Any) -> Findings:
+def check(data: Data, *, config: Source = None, **options: Any) -> Findings:
     """Lists all problems of the data: errors, what a training would refuse, leaks, constant runs."""
     found = Findings()
     with Config(options, config) as opts, opened(data) as path:
@@ -95,7 +96,7 @@ class Plan:
             _lib.library().stretto_plan_free(self._handle)
 
 
-def plan(data: Data = None, *, config: Optional[PathLike] = None, **options: Any) -> Plan:
+def plan(data: Data = None, *, config: Source = None, **options: Any) -> Plan:
     """The plan of one training step; without data, for options columns, horizon and context."""
     with ExitStack() as stack:
         opts = stack.enter_context(Config(options, config))

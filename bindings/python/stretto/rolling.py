@@ -4,13 +4,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from ctypes import byref, c_void_p
 from typing import Any, Optional
 
 from . import _lib
+from .config import Config, PathLike, Source
+from .errors import StrettoError
 from .frames import Data, opened
 from .handles import open_data
 from .jobs import Job, run
-from .config import Config, PathLike
 from .progress import Listeners
 from .scores import Scores
 from .training import Callbacks, Names
@@ -58,12 +60,12 @@ class Backtest(Sequence[Scores]):
 
 
 def backtest(data: Data, *, time: Names = None, id: Names = None, target: Names = None, horizon: Optional[int] = None,
-             folds: Optional[int] = None, refit: Optional[str] = None, config: Optional[PathLike] = None, callback: Callbacks = None,
+             folds: Optional[int] = None, refit: Optional[str] = None, config: Source = None, callback: Callbacks = None,
              progress: bool = False, **options: Any) -> Backtest:
     """Scores `folds` consecutive parts of the test split beside naive forecasts.
 
     refit      "never": one model for all folds, "each": another training before every fold
-    callback   hears of the trainings; it cannot end them
+    callback   hears of the trainings; one that ends them leaves no scores: StrettoError E802
     Other parameters are those of train().
     """
     given = dict(options, time=time, id=id, target=target, horizon=horizon, folds=folds, refit=refit)
@@ -75,7 +77,15 @@ def backtest(data: Data, *, time: Names = None, id: Names = None, target: Names 
             _lib.call("config_check", opts.handle)
             path = stack.enter_context(opened(data, id))
             rows = stack.enter_context(open_data(opts, path))
-            return Backtest(json.loads(_lib.text("backtest", opts.handle, rows, job.event_fn, None, 1)))
+            out = c_void_p()
+            job.stop_with(lambda: _lib.library().stretto_backtest_stop(opts.handle))
+            try:
+                _lib.call("backtest", opts.handle, rows, job.event_fn, None, 1, byref(out))
+            finally:
+                job.stop_with(None)
+            if not out.value:
+                raise StrettoError("the backtest was stopped", "E802")
+            return Backtest(json.loads(_lib.take_text(out)))
 
     try:
         return run(work, listeners)

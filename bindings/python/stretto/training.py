@@ -14,7 +14,7 @@ from .frames import Data, opened
 from .handles import model_bytes, open_data, open_trainer
 from .jobs import Job, run
 from .model import Model
-from .config import Config, PathLike
+from .config import Config, PathLike, Source
 from .progress import Callback, Listeners, log_lines
 from .scores import Scores
 
@@ -27,7 +27,7 @@ Callbacks = Union[Callback, Iterable[Callback], None]
 class _Run:
     """One training: where it keeps its checkpoints, and what it is made of."""
 
-    def __init__(self, data: Data, given: dict[str, Any], config: Optional[PathLike], run_dir: Optional[PathLike], resume: bool,
+    def __init__(self, data: Data, given: dict[str, Any], config: Source, run_dir: Optional[PathLike], resume: bool,
                  model_path: Optional[str] = None) -> None:
         self.data, self.given, self.config, self.resume = data, given, config, resume
         self.run_dir = os.fspath(run_dir) if run_dir is not None else None
@@ -93,13 +93,13 @@ def _run(work: _Run, callback: Callbacks, progress: bool) -> Model:
 
 def train(data: Data, *, time: Names = None, id: Names = None, target: Names = None, horizon: Optional[int] = None,
           known: Names = None, past: Names = None, static: Names = None, cat: Names = None,
-          quantiles: Optional[Sequence[float]] = None, config: Optional[PathLike] = None, callback: Callbacks = None,
+          quantiles: Optional[Sequence[float]] = None, config: Source = None, callback: Callbacks = None,
           progress: bool = False, run_dir: Optional[PathLike] = None, **options: Any) -> Model:
     """Trains a model and scores it on the test split.
 
     data       a path, or a table: pandas, polars, Arrow, NumPy, a dict of arrays, a list of dicts, tensors
     time, id, target, known, past, static, cat     columns; `time` is detected if omitted
-    config     a YAML or JSON file of options; keywords take precedence
+    config     a YAML or JSON file of options, or what tune() or check() returned; keywords take precedence
     callback   callable(s) of an Event, on the calling thread; one that returns True or raises StopTraining ends the training
     run_dir    folder of checkpoints, metrics and report; after an interrupt, resume(run_dir) continues
     options    any option of `stretto train`, `_` for `-` (stretto.options() lists them)
