@@ -21,6 +21,13 @@ volatile int tune_stop;
 
 /* ------------------------------------------------------------------ workers ------------------------------------------------- */
 
+/* Every step of a fit, and long work several times a second, comes here on the thread of the fit. */
+static void look_up(void *self, const struct event *e) {
+    struct tune_worker *w = self;
+    (void)e;
+    if (atomic_load(&w->end)) w->stop = 1;
+}
+
 err tune_open_workers(struct tune *t) {
     const i32 cores = t->ctx.devices.n > 0 || t->ctx.use.nforward > 0 ? 1 : t->ctx.machine->ndevice;
     TRY(opt_copy(&t->alone, &t->o));
@@ -29,6 +36,7 @@ err tune_open_workers(struct tune *t) {
     for (; e >= 0 && t->nworker < imin(cores, WORKERS_MOST); t->nworker++) {
         struct tune_worker *w = &t->worker[t->nworker];
         w->t = t;
+        events_add(&w->events, (struct sink){look_up, w});
         e = run_context_open(&t->alone, NULL, &w->stop, false, &w->ctx);
     }
     return e;
@@ -88,6 +96,7 @@ static bool fit_task(struct tune *t, struct tune_worker *w, struct tune_task *ta
     atomic_store(&w->since, 0);
     if (!atomic_exchange(&w->slow, false)) return e == 0;
     w->stop = 0;
+    atomic_store(&w->end, 0);
     task->line.failed = e != 0;
     if (e != 0) snprintf(task->line.why, sizeof task->line.why, "a fit took more than %.0f %% of --time-limit", 100 * SLOW);
     return true;
@@ -97,7 +106,7 @@ static void *work(void *self) {
     const struct hand *h = self;
     struct round *r = h->r;
     struct tune *t = r->t;
-    for (i32 i; !h->w->stop && (i = atomic_fetch_add(&r->next, 1)) < t->ntask;) {
+    for (i32 i; !atomic_load(&h->w->end) && (i = atomic_fetch_add(&r->next, 1)) < t->ntask;) {
         struct tune_task *task = &t->task[i];
         if (!is_wanted(t, task)) continue;
         if (!fit_task(t, h->w, task)) break;
@@ -132,7 +141,7 @@ static void end_slow(struct tune *t, f64 now) {
         struct tune_worker *w = &t->worker[i];
         const f64 since = atomic_load(&w->since);
         if (since <= 0 || now - since < SLOW * t->limit || atomic_exchange(&w->slow, true)) continue;
-        w->stop = 1;
+        atomic_store(&w->end, 1);
     }
 }
 
@@ -142,7 +151,8 @@ static void watch(struct tune *t, struct round *r) {
         const f64 now = clock_now();
         t->stopped = t->stopped || tune_stop;
         t->timed_out = t->timed_out || (t->limit > 0 && tune_elapsed(t, now) > t->limit);
-        for (i32 i = 0; i < t->nworker && (t->stopped || t->timed_out || r->e < 0); i++) t->worker[i].stop = 1;
+        for (i32 i = 0; i < t->nworker && (t->stopped || t->timed_out || r->e < 0); i++)
+            atomic_store(&t->worker[i].end, 1);
         end_slow(t, now);
         if (now - shown > SHOW_S) show(t, r, shown = now);
         clock_sleep(POLL_S);
