@@ -63,6 +63,7 @@ stretto_err cli_outputs(const struct cli *c) {
     TRY(look(c, "--trace", o->trace));
     TRY(look(c, "--plot", o->plot));
     TRY(look(c, "--scores", o->scores));
+    TRY(look(c, "--pdf", o->pdf));
     TRY(look(c, "--write-config", o->write_config));
     return look(c, "--save", o->save);
 }

@@ -28,6 +28,7 @@ struct dataset {
     i32 ncol, ntarget;  /* columns; the first of them are targets */
     char *path;         /* of the file; "standard input", "memory" */
     bool piped;         /* from standard input */
+    bool in_memory;     /* of the program that calls the library: no command can read them */
     char summary[512];  /* one line for the user */
 };
 
@@ -69,14 +70,19 @@ void dataset_span(const struct dataset *d, i64 from, i64 to, char out[72]);     
 /* ------------------------------------------------------------------ models -------------------------------------------------- */
 
 /* Predictions as a table: first the column headings, then rows of cells in that order. */
+enum prediction_key { KEY_WORD, KEY_COUNT, KEY_TIME };
 struct prediction_column {
     const char *name;
     bool value; /* true: a predicted value; false: a key (series, time or record) */
+    enum prediction_key key; /* KEY_COUNT, KEY_TIME: the cells have `count` beside their text */
+    bool zoned; /* KEY_TIME: times of a zone */
+    i32 zone;   /* seconds east of UTC */
 };
 struct prediction_cell {
     const char *text; /* NULL = a number */
     f64 number;       /* NaN = an empty cell */
     i32 digits;       /* significant ones; 0 = those that an f32 has */
+    i64 count;        /* of a key: the whole number, or seconds since 1970 (UTC where the column is zoned) */
 };
 struct prediction_sink {
     err (*head)(void *self, i32 ncol, const struct prediction_column *column); /* NULL = not wanted */
@@ -135,6 +141,19 @@ struct model {
 };
 
 struct learn_job;
+struct onnx_graph; /* onnx/graph.h */
+struct ort;        /* onnx/ort.h */
+
+/* What to leave out of an ONNX graph. */
+struct graph_wishes {
+    bool mean_only; /* no quantiles */
+};
+
+/* The results of a graph beside those of the model. */
+struct graph_gap {
+    f64 worst;   /* largest difference of two numbers, in deviations of the column (or of the output) */
+    i64 windows, cells; /* inputs that ran; numbers that were compared */
+};
 
 struct model_ops {
     /* Reads a data file with the settings of the model; NULL = data->read, then take. */
@@ -160,6 +179,11 @@ struct model_ops {
     err (*save)(const struct model *m, struct tens_list *tensors, struct str *json);
     err (*load)(const struct st_file *file, const char *path, const struct options *o, const struct js *json,
                 struct model **out);
+    /* Builds the model as an ONNX graph (docs/onnx.md).  NULL = it has none. */
+    err (*graph)(const struct model *m, struct onnx_graph *g, const struct graph_wishes *wish);
+    /* Runs an open graph on windows of a data set and compares its results with the model's own. */
+    err (*graph_check)(const struct model *m, const struct dataset *d, const struct resources *use, struct ort *run,
+                       const struct graph_wishes *wish, struct graph_gap *out);
     void (*free)(struct model *m); /* frees the struct, too; model_free has freed the members of struct model */
 };
 

@@ -96,6 +96,7 @@ err dataset_new(const struct data_kind *kind, const char *path, size_t size, voi
     if (!d) return -E601;
     d->kind = kind;
     d->piped = input_is(path);
+    d->in_memory = input_is_memory(path);
     if (!(d->path = mem_strdup(input_label(path)))) {
         mem_free(d);
         return -E601;

@@ -1,6 +1,7 @@
 /* sequence_set.c - reads sequences from tables in long form; roles, order, labels, splits; see sequence_set.h. */
 #include "learn/sequence_set.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -343,6 +344,23 @@ static err read_table(const struct options *o, const char *path, bool may_lack, 
     return e;
 }
 
+/* Channels, and labels that are numbers, are computed in f32. */
+static err check_size(const struct sequence_set *s, const struct column *c) {
+    char where[256];
+    for (i64 r = 0; c->type == COL_NUMBER && r < s->t->nrow; r++) {
+        if (!(fabs(c->number[r]) > (f64)FLT_MAX)) continue;
+        table_where(s->t, r, c, where);
+        return FAIL_AT(E208, where, "a number below 3.4e38, or an empty cell for a missing one",
+                       "%g in column \"%s\" is larger than 32 bits hold", c->number[r], c->name);
+    }
+    return 0;
+}
+
+static err check_sizes(const struct sequence_set *s) {
+    for (i32 k = 0; k < s->nchannel; k++) TRY(check_size(s, &s->t->col[s->channel[k]]));
+    return s->target >= 0 ? check_size(s, &s->t->col[s->target]) : 0;
+}
+
 static err find_roles(const struct options *o, struct sequence_set *s, i32 n, const char *const *channel) {
     TRY(find_ids(s, given(o->id, s->t->id)));
     TRY(find_target(s, given(o->target, s->t->target), channel != NULL));
@@ -358,6 +376,7 @@ static err read_set(const struct options *o, const char *path, i32 n, const char
     s->classes = strcmp(o->task, "classify") == 0;
     err e = read_table(o, path, channel != NULL, s);
     if (e >= 0) e = find_roles(o, s, n, channel);
+    if (e >= 0) e = check_sizes(s);
     if (e >= 0) e = order_rows(s);
     if (e < 0) {
         dataset_free(&s->set);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 #include "data/time.h"
 #include "report/report.h"
@@ -211,7 +212,7 @@ static err wrap(const struct options *o, const struct memory_columns *m, struct 
     struct series_set *d = NULL;
     if (!so.target || !*so.target) so.target = "all";
     TRY(series_wrap(m->value, m->nrow, m->ncol, m->name, m->first_time, m->step_seconds, &so, &s));
-    TRY(series_set_make(s, "memory", &d));
+    TRY(series_set_make(s, INPUT_MEMORY, &d));
     *out = &d->set;
     return 0;
 }

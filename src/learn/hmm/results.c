@@ -9,11 +9,12 @@
 /* ------------------------------------------------------------------ predictions --------------------------------------------- */
 
 static err write_rows(const struct hmm *h, const struct token_set *s, const u8 *path, const struct prediction_sink *to) {
-    const struct prediction_column column[] = {{"sentence", false}, {"word", false}, {h->tag >= 0 ? "tag" : "state", true}};
+    const struct prediction_column column[] = {{.name = "sentence", .key = KEY_COUNT}, {.name = "word"},
+                                               {.name = h->tag >= 0 ? "tag" : "state", .value = true}};
     if (to->head) TRY(to->head(to->self, COUNT(column), column));
     for (i32 r = 0; r < s->nsentence; r++) {
         for (i64 i = s->first[r]; i < s->first[r + 1]; i++) {
-            const struct prediction_cell cell[] = {{.number = r + 1},
+            const struct prediction_cell cell[] = {{.number = r + 1, .count = r + 1},
                                                    {.text = token_word(token_input(s, 0), i)},
                                                    {.text = vocab_word(&h->label, path[i])}};
             TRY(to->row(to->self, COUNT(cell), cell));
@@ -142,9 +143,9 @@ static err add_matrix(const struct hmm *h, struct arena *a, struct report_figure
     for (i32 k = 0; k < h->L; k++)
         for (i32 l = 0; l < h->L; l++) count[k * h->L + l] = lrint(h->trans[k * h->L + l] * h->left[k]);
     svg_matrix(&svg, label, h->L, count, false);
-    *figure = (struct report_figure){"transitions", "Transitions",
-                                     "How often the label of the row was followed by that of the column in training.",
-                                     arena_strdup(a, str_text(&svg))};
+    *figure = (struct report_figure){.id = "transitions", .heading = "Transitions",
+                                     .lead = "How often the label of the row was followed by that of the column in training.",
+                                     .svg = arena_strdup(a, str_text(&svg))};
     str_free(&svg);
     return figure->svg ? 0 : -E601;
 }
@@ -154,9 +155,9 @@ static err add_curve(const struct hmm *h, struct arena *a, struct report_figure 
     const struct chart_layer layer = {
         .mark = MARK_LINE, .role = ROLE_MODEL, .name = "training", .n = h->ncurve, .x0 = 1, .y = h->curve, .hover = true};
     svg_chart(&svg, &(struct chart){.xlabel = "iteration", .ylabel = "log-likelihood per token", .layer = &layer, .n = 1}, false);
-    *figure = (struct report_figure){"likelihood", "Likelihood by iteration",
-                                     "Baum-Welch iterations never decrease the likelihood of the training data.",
-                                     arena_strdup(a, str_text(&svg))};
+    *figure = (struct report_figure){.id = "likelihood", .heading = "Likelihood by iteration",
+                                     .lead = "Baum-Welch iterations never decrease the likelihood of the training data.",
+                                     .svg = arena_strdup(a, str_text(&svg)), .folded = true};
     str_free(&svg);
     return figure->svg ? 0 : -E601;
 }
