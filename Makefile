@@ -33,6 +33,8 @@
 #   make bench-learners                classify, forest, kmeans, crf, tagger, hmm, graphs beside other programs: bench/results/learners-*.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
+#   make wheel                         Python wheel with library and program inside: build/wheel
+#   make site                          the documentation as a site: build/site/index.html
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
 J := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PREFIX ?= /usr/local
@@ -218,6 +220,12 @@ install: build/install/build.ninja
 	cmake --build build/install -j $(J)
 	cmake --install build/install --prefix $(abspath $(PREFIX))
 
+wheel:
+	tools/wheel.sh
+
+site:
+	tools/site.sh
+
 docs:
 	python3 tools/docsync.py --write
 
@@ -227,4 +235,4 @@ clean:
 bench-memory: release
 	bench/memory/run.py build/release $(BENCH)
 
-.PHONY: bench-memory soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy accuracy-trees bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: bench-memory soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy accuracy-trees bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install wheel site docs clean

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "help.h"
 #include "launch/launch.h"
+#include "signals.h"
 
 static verb_fn *const verbs[] = {
 #define VERB(name, least, most, args, help) cmd_##name,
@@ -53,6 +54,7 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
 int main(int argc, char **argv) {
     struct cli c = {.args.verb = -1};
     launch_join();
+    cli_end_cleanly();
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of that output, E703 */
     stretto_err e = run(&c, argc, argv);
     console_close(&c.console);

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/unfinished.h"
+
 /* Read by the signal handler only. */
 static const struct cli *volatile listener;
 static void (*volatile act)(bool first);
@@ -31,7 +33,10 @@ static bool is_second_request(int number) {
 static void on_signal(int number) {
     const int kept = errno;
     const bool first = !requested;
-    if (is_second_request(number)) _exit(130);
+    if (is_second_request(number)) {
+        unfinished_remove();
+        _exit(130);
+    }
     if (first) clock_gettime(CLOCK_MONOTONIC, &request_time);
     requested = 1;
     act(first);
@@ -43,6 +48,20 @@ void cli_say_stop(const char *text) {
 }
 
 bool cli_stop_requested(void) { return requested; }
+
+/* What was written under a temporary name is of no use to anyone. */
+static void on_end(int number) {
+    unfinished_remove();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void cli_end_cleanly(void) {
+    struct sigaction a = {.sa_handler = on_end}, before;
+    sigemptyset(&a.sa_mask);
+    for (size_t i = 0; i < COUNT(stops); i++)
+        if (sigaction(stops[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) sigaction(stops[i], &a, NULL);
+}
 
 void cli_catch_signals(const struct cli *c, void (*on_stop)(bool first)) {
     struct sigaction a = {.sa_handler = on_signal};

@@ -50,6 +50,12 @@ typedef struct stretto_data stretto_data;
 typedef struct stretto_trainer stretto_trainer;
 typedef struct stretto_model stretto_model;
 typedef struct stretto_plan stretto_plan;
+typedef struct stretto_frame stretto_frame;
+
+/* The structs of the Arrow C data and stream interface, as their specification declares them. */
+struct ArrowArrayStream;
+struct ArrowArray;
+struct ArrowSchema;
 
 /* --- 1 version --- */
 STRETTO_API const char *stretto_version(void); /* version, as "0.1.0"; static text */
@@ -102,6 +108,15 @@ STRETTO_API stretto_err stretto_data_open(stretto_config *config, const char *pa
 STRETTO_API stretto_err stretto_data_wrap(stretto_config *config, const double *values, int64_t nrow, int ncol,
                                           const char *const *names, int64_t first_time, int64_t step_seconds,
                                           stretto_data **out);
+/* A table in memory, in the Arrow C stream interface (a stream of structs of columns; arrow.apache.org).  The stream is released,
+ * also on failure.  label: what messages call the table ("data frame").  Columns of f64 without a bitmap of missing cells, in
+ * one batch, are read where they lie: the memory of the producer must not change until the frame and all data from it are freed.
+ * E202, E214: columns of types that cannot be read. */
+STRETTO_API stretto_err stretto_frame_new(struct ArrowArrayStream *stream, const char *label, stretto_frame **out);
+/* Stands for the path of a data file in stretto_data_open, stretto_model_open, stretto_check, stretto_data_info, stretto_cache,
+ * any number of times and from any thread.  Valid until stretto_frame_free. */
+STRETTO_API const char *stretto_frame_path(const stretto_frame *self);
+STRETTO_API void stretto_frame_free(stretto_frame *self); /* data that were opened from it stay valid */
 STRETTO_API void stretto_data_free(stretto_data *self); /* free it after all trainers that use it */
 STRETTO_API int64_t stretto_data_rows(const stretto_data *self); /* number of records, including those inserted by option gaps */
 STRETTO_API int stretto_data_columns(const stretto_data *self);  /* number of columns with a role; targets come first */
@@ -192,11 +207,32 @@ STRETTO_API void stretto_trainer_free(stretto_trainer *self);            /* also
  * may be NULL.  E301: too few test records.  E803: called under a launcher. */
 STRETTO_API stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
                                          char **out);
+/* End the stretto_backtest that runs with this config, or else the next one, after the present step: it returns
+ * STRETTO_STOP_SIGNAL or E806, and no scores.  May be called from any thread and from a signal handler. */
+STRETTO_API void stretto_backtest_stop(stretto_config *config);
+
+/* Search for better options within option time-limit (0: ten minutes) or a number of `trials`.  Trials train on records before
+ * those that score them, all of them before the test split, which the search never sees.  Options that the config sets do not
+ * vary; the defaults are trial 0 and stay unless another trial is better beyond chance.  Option run-dir keeps every fit, so that
+ * the same call goes on where one ended; option plot draws what mattered.  *out: the table of trials, as text or JSON.
+ * *best_yaml: the options to train with, as YAML for stretto_config_load.  fn may be NULL.  Under a launcher, all ranks call it
+ * and share the trials; on ranks other than 0 both texts are "".  Returns 0, or STRETTO_STOP_SIGNAL with the best so far.
+ * E106: nothing to vary, or data of this task cannot be hidden.  E301: too few records.  E705: run-dir holds another search. */
+STRETTO_API stretto_err stretto_tune(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
+                                     char **out, char **best_yaml);
+/* End the stretto_tune that runs in this process, or else the next one, with the best so far.  May be called from a signal
+ * handler. */
+STRETTO_API void stretto_tune_stop(void);
 
 /* --- 6 models --- */
 /* Load a model file.  E701: cannot read.  E901: not a model, or damaged.  E902: written by a newer version. */
 STRETTO_API stretto_err stretto_model_load(const char *path, stretto_model **out);
 STRETTO_API stretto_err stretto_model_save(const stretto_model *self, const char *path); /* write it atomically; E702, E703 */
+/* The bytes of the model file, for a store of the caller; free them with stretto_bytes_free. */
+STRETTO_API stretto_err stretto_model_to_bytes(const stretto_model *self, void **bytes_out, size_t *n_out);
+STRETTO_API void stretto_bytes_free(void *bytes); /* NULL is allowed */
+/* A model from such bytes, which are copied.  E901, E902 as stretto_model_load. */
+STRETTO_API stretto_err stretto_model_from_bytes(const void *bytes, size_t n, stretto_model **out);
 STRETTO_API void stretto_model_free(stretto_model *self);
 STRETTO_API int stretto_model_horizon(const stretto_model *self); /* forecast horizon in time steps */
 STRETTO_API int stretto_model_context(const stretto_model *self); /* lookback window in time steps */
@@ -224,6 +260,12 @@ STRETTO_API stretto_err stretto_predict_file(stretto_model *self, stretto_data *
  * above.  E106: a model without a horizon, or without quantiles. */
 STRETTO_API stretto_err stretto_sample_file(stretto_model *self, stretto_data *data, const char *path, int samples,
                                             long long seed, char **out);
+/* Predictions as one struct array of the Arrow C data interface, which the caller releases, array and schema.  A forecast has the
+ * columns id (text), origin, time (timestamp in seconds, with the zone of the data; numbers of rows from 0 where the data have
+ * no times), step (i64), mean, q0.1 .. (f64); other models those of their CSV.  samples > 0: that many possible courses
+ * sample.1 .. as of stretto_sample_file. */
+STRETTO_API stretto_err stretto_predict_arrow(stretto_model *self, stretto_data *data, int samples, long long seed,
+                                              struct ArrowArray *array_out, struct ArrowSchema *schema_out);
 /* Score the records that the model has not seen, or all records if it has seen them all.  config (may be NULL): options stride,
  * score-scale and score-steps.  Score table as text or JSON; *skill (may be NULL) as stretto_trainer_skill. */
 STRETTO_API stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config *config, int json, char **out,
@@ -285,6 +327,30 @@ STRETTO_API stretto_err stretto_graph(stretto_config *config, const char *method
 /* Ends the stretto_graph that runs in this process, or else the next one, after the present iteration: it then gives what was
  * reached.  May be called from a signal handler. */
 STRETTO_API void stretto_graph_stop(void);
+
+/* --- 10 ONNX --- */
+/* Write a model as an ONNX graph (opset 14), atomically: of a forecaster inputs in original units, outputs mean
+ * [batch][horizon] and quantiles [batch][horizon][quantiles]; docs/onnx.md.  mean_only != 0: no quantiles.  E904: the model has
+ * parts that ONNX cannot express; the message lists all of them.  E702, E703: cannot write. */
+STRETTO_API stretto_err stretto_model_export_onnx(stretto_model *self, const char *path, int mean_only);
+/* Run the file in ONNX Runtime, if this host has one, on windows of the data (NULL = only read the file), and compare it with the
+ * model.  *worst (may be NULL): largest difference, in standard deviations of the column; NaN = not compared.  *out (may be
+ * NULL): the result as one line.  E907: the runtime cannot read or run the file, or the difference is no rounding.  E903: the
+ * data do not fit. */
+STRETTO_API stretto_err stretto_model_check_onnx(stretto_model *self, stretto_data *data, const char *path, int mean_only,
+                                                 double *worst, char **out);
+
+/* Make a network of the recurrent and dense layers of an ONNX file.  test_folder (may be NULL): input_N.pb and output_N.pb as
+ * ONNX's own tests have them: weights among the inputs are taken from there, and the network must give the output.  *report (may
+ * be NULL): the result of that test as one line.  E905: no ONNX file.  E906: the message lists all that a network cannot hold.
+ * E907: the network gives another output. */
+STRETTO_API stretto_err stretto_import_onnx(const char *path, const char *test_folder, stretto_model **out, char **report);
+/* Numbers of an imported network for each step; every_step: 1 = it has an output for each step, 0 = one for the sequence.
+ * Pointers may be NULL.  E106: another model. */
+STRETTO_API stretto_err stretto_network_shape(const stretto_model *self, int *inputs, int *outputs, int *every_step);
+/* Run an imported network from a zero state: x [steps][batch][inputs] -> y [steps or 1][batch][outputs], both the caller's.
+ * E106: another model. */
+STRETTO_API stretto_err stretto_network_run(const stretto_model *self, const float *x, int steps, int batch, float *y);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 
 struct stretto_config {
     struct options o;
+    volatile int stop; /* set by stretto_backtest_stop, looked at by the backtest with these options */
 };
 
 struct stretto_data {
@@ -92,6 +93,7 @@ struct stretto_trainer {
     const char *late_option;       /* the option that names it */
     volatile int stop;
     struct jsonl *metrics;
+    struct tensorboard *board; /* NULL = none is asked for */
     struct mirror *mirror;         /* copies the run folder to HDFS; NULL = the model is not there */
     struct status status;          /* of this rank, while there is a run folder */
     stretto_event_fn *fn;

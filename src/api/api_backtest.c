@@ -109,14 +109,19 @@ static err run(struct backtest *b) {
     return score_file(&t->o, b->lines);
 }
 
+void stretto_backtest_stop(stretto_config *config) { config->stop = 1; }
+
 stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json, char **out) {
     struct backtest b = {.json = js_array()};
     struct str text = {0};
+    *out = NULL;
     err e = stretto_trainer_new(config, data, &b.t);
     if (e >= 0) {
         stretto_trainer_on_event(b.t, fn, user);
+        b.t->ctx.use.stop = &config->stop;
         e = run(&b);
     }
+    config->stop = 0;
     model_free(b.m);
     stretto_trainer_free(b.t);
     if (e == 0 && json) e = js_text(b.json, &text, 2);

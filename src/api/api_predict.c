@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/arrow_out.h"
 #include "api/score_file.h"
 #include "base/file.h"
 
@@ -192,16 +193,34 @@ stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const 
     return finish(predict(self, data, lines_alone ? &lines : &csv), &to, out);
 }
 
+static err check_samples(const stretto_model *m, int samples) {
+    struct description d = {0};
+    TRY(m->m->learner->ops->describe(m->m, &d));
+    if (d.horizon > 0 && samples > 0) return 0;
+    return FAIL_AT(E106, NULL, samples < 1 ? "1 sample or more" : "no --samples", "%d samples of a model of %s", samples,
+                   m->m->learner->name);
+}
+
 stretto_err stretto_sample_file(stretto_model *self, stretto_data *data, const char *path, int samples, long long seed,
                                 char **out) {
     struct text_out to = {.path = strcmp(path, "-") == 0 ? NULL : path};
-    struct description d = {0};
-    TRY(self->m->learner->ops->describe(self->m, &d));
-    if (d.horizon == 0 || samples < 1)
-        return FAIL_AT(E106, NULL, samples < 1 ? "1 sample or more" : "no --samples", "%d samples of a model of %s", samples,
-                       self->m->learner->name);
+    TRY(check_samples(self, samples));
     const struct prediction_sink csv = {.head = csv_head, .row = csv_row, .self = &to, .samples = samples, .seed = seed};
     return finish(predict(self, data, &csv), &to, out);
+}
+
+stretto_err stretto_predict_arrow(stretto_model *self, stretto_data *data, int samples, long long seed,
+                                  struct ArrowArray *array_out, struct ArrowSchema *schema_out) {
+    struct arrow_out to = {.lines = self->m->learner->ops->lines};
+    const struct prediction_sink sink = {.head = to.lines ? NULL : arrow_out_head, .row = arrow_out_row, .self = &to,
+                                         .samples = samples, .seed = seed};
+    *array_out = (struct ArrowArray){0};
+    *schema_out = (struct ArrowSchema){0};
+    err e = samples ? check_samples(self, samples) : 0;
+    if (e >= 0) e = predict(self, data, &sink);
+    if (e >= 0) return arrow_out_give(&to, array_out, schema_out);
+    arrow_out_free(&to);
+    return e;
 }
 
 /* ------------------------------------------------------------------ scores -------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "api/mirror.h"
 #include "api/plan_shape.h"
 #include "api/ranks.h"
+#include "api/tensorboard.h"
 #include "base/file.h"
 #include "learn/series_set.h"
 #include "report/jsonl.h"
@@ -233,6 +234,20 @@ static void write_log(struct stretto_trainer *t) {
         event_note(&t->events, EVENT_WARNING, "%s", err_last()->text);
 }
 
+/* Opens the event file of --tensorboard, on the rank that writes files. */
+static err open_board(struct stretto_trainer *t) {
+    if (!t->o.tensorboard || !*t->o.tensorboard || trainer_is_silent(t) || t->board) return 0;
+    NEW(t->board, 1);
+    TRY(file_option(tensorboard_open(t->board, t->o.tensorboard), "--tensorboard"));
+    events_add(&t->events, tensorboard_sink(t->board));
+    return 0;
+}
+
+static void close_board(struct stretto_trainer *t) {
+    if (t->board && tensorboard_close(t->board) < 0)
+        event_note(&t->events, EVENT_WARNING, "the event file is not complete: %s", err_last()->text);
+}
+
 /* Keeps the trained model if an error occurs after the training. */
 static err results(struct stretto_trainer *t) {
     err e;
@@ -247,11 +262,13 @@ static err results(struct stretto_trainer *t) {
 }
 
 static err run(struct stretto_trainer *self) {
+    TRY(open_board(self));
     err e = fit(self);
     if (e == -E402 && self->plan_text.len > 0) e = plan_shape_explain(&self->o, str_text(&self->plan_text));
     const struct err_record why = *err_last();
     keep_make_room(self);
     write_log(self);
+    close_board(self);
     if (e < 0) err_put(&why);
     return e < 0 || !self->model ? e : results(self);
 }
@@ -299,6 +316,7 @@ void stretto_trainer_free(stretto_trainer *self) {
     history_free(&self->history);
     opt_free(&self->o);
     mem_free(self->job.spec);
+    mem_free(self->board);
     mem_free(self->run_dir);
     mem_free(self->model_path);
     str_free(&self->text);

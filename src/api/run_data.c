@@ -27,8 +27,10 @@ static err refuse(const struct stretto_trainer *t, const struct data_change *c) 
     if (c->verdict == DATA_LOST)
         return FAIL_AT(E215, where, "the file as it was when the run began   or   a new run with stretto train", "%s\n%s",
                        c->text, c->why);
-    snprintf(fix, sizeof fix, "the file as it was when the run began   or   %sstretto resume %.400s --data-changed",
-             t->data->set->piped ? "cat DATA | " : "", t->run_dir);
+    if (t->data->set->in_memory) snprintf(fix, sizeof fix, "the table as it was when the run began   or   option data-changed");
+    else
+        snprintf(fix, sizeof fix, "the file as it was when the run began   or   %sstretto resume %.400s --data-changed",
+                 t->data->set->piped ? "cat DATA | " : "", t->run_dir);
     return FAIL_AT(E215, where, fix, "%s", c->text);
 }
 

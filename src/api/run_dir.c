@@ -113,7 +113,8 @@ err run_dir_given(struct stretto_trainer *t) {
 static err write_run(const struct stretto_trainer *t, bool finished) {
     struct js *o = js_object();
     struct str text = {0};
-    put_path(o, "data", t->data->set->piped ? "-" : t->data->set->path);
+    if (t->data->set->in_memory) js_put_text(o, "data", INPUT_MEMORY);
+    else put_path(o, "data", t->data->set->piped ? "-" : t->data->set->path);
     put_path(o, "model", t->model_path);
     js_put_text(o, "version", STRETTO_VERSION);
     js_put_bool(o, "finished", finished);

@@ -22,6 +22,7 @@
 #include "base/input.h"
 #include "base/mem.h"
 #include "base/pager.h"
+#include "base/unfinished.h"
 
 enum { OUT_BUFFER = 1 << 18, READ_STEP = 1 << 20 };
 
@@ -37,6 +38,8 @@ err file_open(const char *path, struct file_in *f) {
     const bool is_input = input_is(path);
     *f = (struct file_in){.fd = -1, .path = path};
     if (hdfs_is(path)) return hdfs_open(path, &f->remote, &f->size);
+    if (input_is_memory(path))
+        return FAIL_AT(E701, input_label(path), "write it to a file", "a table in memory cannot be read as a file of text");
     f->path = path = input_label(path);
     int fd = -1;
     if (is_input) TRY(input_open(&fd));
@@ -227,6 +230,7 @@ static int open_locked(const char *tmp) {
 }
 
 static void out_free(struct file_out *f) {
+    unfinished_done(f->tmp);
     if (f->fd >= 0) close(f->fd);
     mem_free(f->path);
     mem_free(f->tmp);
@@ -251,6 +255,9 @@ static err create_remote(const char *path, struct file_out *f) {
     return -E601;
 }
 
+/* An open descriptor has no name of its own beside which a temporary file could stand. */
+static bool is_descriptor(const char *path) { return !strncmp(path, "/proc/self/fd/", 14) || !strncmp(path, "/dev/fd/", 8); }
+
 err file_create(const char *path, struct file_out *f) {
     *f = (struct file_out){.fd = -1};
     if (hdfs_is(path)) return create_remote(path, f);
@@ -265,7 +272,7 @@ err file_create(const char *path, struct file_out *f) {
         out_free(f);
         return -E601;
     }
-    if (there && !S_ISREG(st.st_mode)) {
+    if (there && (!S_ISREG(st.st_mode) || is_descriptor(path))) {
         f->fd = open(path, O_WRONLY | O_CLOEXEC);
     } else {
         size_t n = strlen(f->path) + 5;
@@ -276,6 +283,7 @@ err file_create(const char *path, struct file_out *f) {
         }
         snprintf(f->tmp, n, "%s.tmp", f->path);
         f->fd = open_locked(f->tmp);
+        if (f->fd >= 0) unfinished_add(f->tmp);
         if (f->fd >= 0 && there) (void)!fchmod(f->fd, st.st_mode & 0777);
     }
     if (f->fd >= 0) return 0;

@@ -21,7 +21,17 @@ static int kept = -1; /* the descriptor that is opened again */
 
 bool input_is(const char *path) { return path && strcmp(path, "-") == 0; }
 
-const char *input_label(const char *path) { return input_is(path) ? label : path; }
+enum { MEMORY = sizeof INPUT_MEMORY - 1 };
+
+bool input_is_memory(const char *path) {
+    return path && strncmp(path, INPUT_MEMORY, MEMORY) == 0 && (path[MEMORY] == 0 || path[MEMORY] == ':');
+}
+
+const char *input_label(const char *path) {
+    if (!input_is_memory(path)) return input_is(path) ? label : path;
+    const char *number = path + MEMORY, *label_of = *number ? strchr(number + 1, ':') : NULL;
+    return label_of ? label_of + 1 : path;
+}
 
 static err cannot_read(void) {
     if (errno == EBADF) return FAIL_AT(E701, label, again, "it is closed");

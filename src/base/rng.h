@@ -24,7 +24,8 @@ enum rng_stream {
     RNG_RANK,
     RNG_TREES,
     RNG_HEAD,
-    RNG_PATHS
+    RNG_PATHS,
+    RNG_SEARCH
 };
 
 /* Four 32-bit words for counter (index, stream, extra) under the key seed. */

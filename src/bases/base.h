@@ -189,6 +189,12 @@ err base_again(const struct series *s, const struct base_spec *spec, const struc
 err base_trees_again(const struct series *s, const struct base_spec *spec, const struct base *like, struct base *b);
 
 /* --- private to this folder --- */
+/* Forecast rows: n times (column, origin). */
+struct row_list {
+    i64 n;
+    const i32 *col;
+    const i64 *origin;
+};
 f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 if there is none */
 err ridge_new(const struct ridge *shape, struct ridge **out); /* the shape with room for w; sets Hp; E1 */
 i32 ridge_rows(const struct ridge *r);               /* rows of w */

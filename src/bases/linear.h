@@ -7,12 +7,6 @@
 #include "base/arena.h"
 #include "bases/base.h"
 
-/* Forecast rows: n times (column, origin). */
-struct row_list {
-    i64 n;
-    const i32 *col;
-    const i64 *origin;
-};
 
 void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 col, i64 origin, i32 H, f32 *out);
 err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i32 H, f32 *out,

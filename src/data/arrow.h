@@ -30,6 +30,7 @@ enum {
     ARROW_DEPTH = 16,          /* of nested types */
     ARROW_META_MAX = 64 << 20, /* bytes of the metadata of a message */
     ARROW_RATIO = 1 << 16,     /* no zstd frame holds more bytes per byte */
+    ARROW_NAME = 256,          /* bytes of the name of a column at most */
     ARROW_TYPE = 60,           /* bytes of the name of a type */
     ARROW_ZONE = 48,           /* bytes of the name of a zone */
     ARROW_BUFFERS = 3          /* of a column at most: valid, offsets, bytes */
@@ -79,6 +80,7 @@ struct arrow_field {
     i64 dictionary;          /* its number in the file */
     enum arrow_role role;
     i32 col;             /* of the table, -1 = not read */
+    bool lent;           /* the cells stay where they are: the table gets no array for them */
     struct zone *place;  /* of zone_name; NULL = none, or the system does not know it: read in UTC */
     struct vocab vocab;  /* of a text column */
     struct arrow_words words;
@@ -132,6 +134,8 @@ err arrow_room(struct arrow_room *r, i64 bytes);
 /* arrow_schema.c */
 /* The first schema defines the fields, the others must agree. */
 err arrow_schema(struct arrow *a, struct arrow_message *m, i32 part);
+/* The name of a column without control characters, cut to whole characters of UTF-8; false: it is no UTF-8. */
+bool arrow_clean_name(const char *s, i64 n, char to[ARROW_NAME]);
 /* The zone of a timestamp: an offset as +02:00, or a name. */
 void arrow_set_zone(struct arrow_type *t, const char *zone, i64 n);
 /* Unique names, the roles that the options give, and the columns of the table, from a->field. */

@@ -32,7 +32,7 @@ err arrow_columns(struct arrow *a) {
         if (f->place) NEW_SPILL(c->offset, t->nrow);
         if (c->type == COL_CATEGORY) NEW_SPILL(c->code, t->nrow);
         else if (c->type == COL_TIME) NEW_SPILL(c->time, t->nrow);
-        else NEW_SPILL(c->number, t->nrow);
+        else if (!f->lent) NEW_SPILL(c->number, t->nrow);
     }
     return 0;
 }

@@ -147,13 +147,12 @@ static void read_dictionary(const struct flat_table *field, struct arrow_field *
     if (f->index.kind != ARROW_INT) f->type.kind = ARROW_OTHER;
 }
 
-/* Text for a name or a message: no control characters, whole characters of UTF-8. */
-static bool clean_text(const char *s, i64 n, char *to, i64 size) {
+bool arrow_clean_name(const char *s, i64 n, char to[ARROW_NAME]) {
     i64 i = 0;
     while (i < n && s[i]) {
         const i32 bytes = str_utf8(s + i, (size_t)(n - i));
         if (bytes == 0) return false;
-        if (i + bytes >= size) break;
+        if (i + bytes >= ARROW_NAME) break;
         for (i32 k = 0; k < bytes; k++) to[i + k] = (u8)s[i + k] < 32 ? ' ' : s[i + k];
         i += bytes;
     }
@@ -164,11 +163,11 @@ static bool clean_text(const char *s, i64 n, char *to, i64 size) {
 static err read_field(struct arrow *a, struct arrow_message *m, i64 at, i32 i, i64 *budget, struct arrow_field *f) {
     struct flat_table t;
     const char *s = "";
-    char name[300];
+    char name[ARROW_NAME + 32];
     i64 n = 0;
     if (!flat_table_at(&m->flat, at, &t)) return arrow_damaged(m, "a field lies outside");
     flat_text(&t, FIELD_NAME, &s, &n);
-    if (!clean_text(s, n, name, 256)) return arrow_damaged(m, "the name of a column is not UTF-8");
+    if (!arrow_clean_name(s, n, name)) return arrow_damaged(m, "the name of a column is not UTF-8");
     if (!name[0]) snprintf(name, sizeof name, "column%d", i + 1);
     TRY(arena_keep(&a->memory, &f->name, name));
     TRY(read_type(m, &t, 0, budget, &f->type));

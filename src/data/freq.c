@@ -60,6 +60,8 @@ err freq_parse(const char *text, struct freq *out) {
     for (; isdigit((u8)*p) && n < 100000000; p++) n = n * 10 + (*p - '0');
     if (p == text) n = 1;
     while (*p == ' ') p++;
+    if (strcmp(p, "ms") == 0) /* pandas: MS is the start of a month, ms are milliseconds */
+        return FAIL_AT(E103, NULL, "--freq 1s   or   --freq MS   (months)", "--freq %s: a step is at least a second", text);
     size_t len = strlen(p);
     for (size_t i = 0; i < len && len < sizeof word; i++) word[i] = (char)tolower((u8)p[i]);
     for (i32 plural = 0; plural < 2; plural++) {

@@ -9,7 +9,8 @@
 #include "base/rng.h"
 #include "data/time.h"
 
-enum { HOUR = 3600, ROWS_MAX = 50000000, LAG = 17, PER_UNIT = 10, MEMORY = 200, PANEL = 8 };
+enum { HOUR = 3600, DAY = 24 * HOUR, SHOPS = 12, AHEAD = 28 };
+enum { ROWS_MAX = 50000000, LAG = 17, PER_UNIT = 10, MEMORY = 200, PANEL = 8 };
 static const f64 TURN = 6.283185307179586476925;
 
 /* Monthly totals of international airline passengers, thousands, 1949-1960 (Box and Jenkins 1976, series G). */
@@ -92,6 +93,53 @@ static void write_panel(i64 rows, u64 seed, struct str *out) {
     }
 }
 
+/* Units that a shop sells on a day, given what it plans. */
+struct shop {
+    u32 id;
+    f64 size, level, taste; /* taste: how much the price matters */
+};
+
+static f64 shop_price(u64 seed, const struct shop *s, i64 day) {
+    const u64 month = (u64)(day / 35);
+    return 8 + 2 * floor(3 * (f64)rng_uniform(seed, RNG_SAMPLE, 64 + s->id, month)) / 2 + 0.99;
+}
+
+/* A week of promotion in every five weeks or so, of all shops of a region. */
+static bool shop_promotes(u64 seed, const struct shop *s, i64 day) {
+    return rng_uniform(seed, RNG_SAMPLE, 48 + s->id % 2, (u64)(day / 7)) < 0.2f;
+}
+
+static f64 shop_units(u64 seed, const struct shop *s, i64 day) {
+    static const f64 weekday[7] = {1.2, 1.6, 0.5, 0.8, 0.8, 0.9, 1}; /* from Friday on */
+    const f64 year = 1 + 0.25 * pow(fmax(0, cos(TURN * ((f64)day + 15) / 365.25)), 8);
+    const f64 price = pow(shop_price(seed, s, day) / 9.99, -s->taste), promo = shop_promotes(seed, s, day) ? 1.45 : 1;
+    const f64 mean = s->level * weekday[day % 7] * year * price * promo;
+    const f64 u = mean * (1 + 0.06 * rng_normal(seed, RNG_SAMPLE, 80 + s->id, (u64)day)) +
+                  sqrt(mean) * rng_normal(seed, RNG_SAMPLE, 96 + s->id, (u64)day);
+    return fmax(0, round(u));
+}
+
+/* Daily sales of twelve shops that opened one after the other: price and promotion are known 28 days ahead, where units are
+ * empty; region and size stay the same.  Prices and promotions matter, so forecasts without them are worse. */
+static void write_shops(i64 rows, u64 seed, struct str *out) {
+    const i64 start = time_days(2022, 7, 1) * DAY, days = lmax(AHEAD + 1, rows / SHOPS);
+    str_add(out, "shop,day,units,price,promo,region,size\n");
+    for (u32 id = 0; id < SHOPS; id++) {
+        struct shop s = {.id = id, .size = 100 * (1 + (id * 5) % 7)};
+        s.level = s.size / 10 * (0.8 + 0.4 * (f64)rng_uniform(seed, RNG_SAMPLE, 60, id));
+        s.taste = 1.2 + (f64)rng_uniform(seed, RNG_SAMPLE, 61, id);
+        for (i64 day = days / 40 * id; day < days && !out->failed; day++) {
+            static const struct freq daily = {.step = DAY};
+            char text[32];
+            time_format(start + day * DAY, &daily, text);
+            str_addf(out, "shop %c,%s,", (char)('A' + id), text);
+            if (day < days - AHEAD) str_addf(out, "%.0f", shop_units(seed, &s, day));
+            str_addf(out, ",%.2f,%d,%s,%.0f\n", shop_price(seed, &s, day), shop_promotes(seed, &s, day),
+                     id % 2 ? "south" : "north", s.size);
+        }
+    }
+}
+
 /* Long memory: y is a leaky sum of rare pulses over hundreds of steps, so a short context cannot predict it; the pulses are a
  * second column. */
 static void write_integrator(i64 rows, u64 seed, struct str *out) {
@@ -129,6 +177,7 @@ static const struct {
                {"tides", 8760, write_tides},
                {"mackey-glass", 5000, write_mackey},
                {"panel", 8 * 2016, write_panel},
+               {"shops", SHOPS * (730 + AHEAD), write_shops},
                {"integrator", 10000, write_integrator},
                {"long-memory", 20000, write_memory}};
 
@@ -137,6 +186,7 @@ const char *sample_list(void) {
            "tides         height of the sea by the hour: six harmonics and weather, 8760 rows\n"
            "mackey-glass  a chaotic delay equation, 5000 rows without times\n"
            "panel         eight hourly loads in long form (unique_id, ds, y), 2016 rows each\n"
+           "shops         daily sales of 12 shops; price and promotion known 28 days ahead, region and size\n"
            "integrator    a slowly leaking sum of rare pulses: long memory, 10000 rows\n"
            "long-memory   a swing, a fading sum and a held value, all of shocks u: 20000 rows\n";
 }
@@ -152,7 +202,8 @@ err sample_write(const char *name, i64 rows, u64 seed, struct str *out) {
     }
     i32 near = str_nearest(name, names, COUNT(samples));
     char fix[200];
-    snprintf(fix, sizeof fix, "stretto sample %s   (there are airline, tides, mackey-glass, panel, integrator, long-memory)",
+    snprintf(fix, sizeof fix, "stretto sample %s   (there are airline, tides, mackey-glass, panel, shops, integrator, "
+                              "long-memory)",
              names[imax(near, 0)]);
     return FAIL_AT(E103, NULL, fix, "there is no sample \"%s\"", name);
 }

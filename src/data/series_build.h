@@ -35,6 +35,9 @@ err series_build(const struct table *t, const struct series_options *o, struct s
 /* The same, but collects problems in *found; *out is NULL if one of them is an error. */
 err series_inspect(const struct table *t, const struct series_options *o, struct findings *found, struct series **out);
 void series_free(struct series *s); /* NULL is allowed */
+/* series_cut.c: a copy in which no value is known from row `rows` on; its number of rows stays.  It borrows names and words of s,
+ * which must outlive it. E601. */
+err series_before(const struct series *s, i64 rows, struct series **out);
 
 /* From memory: values [ncol][nrow], column-major; step_seconds 0 = the row number is the time. */
 err series_wrap(const f64 *values, i64 nrow, i32 ncol, const char *const *names, i64 first_time, i64 step_seconds,

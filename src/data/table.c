@@ -7,12 +7,13 @@
 #include "base/input.h"
 #include "base/mem.h"
 #include "base/pager.h"
+#include "data/frame.h"
 #include "data/names.h"
 #include "data/table.h"
 
 void table_drop_columns(struct table *t) {
     for (i32 i = 0; t->col && i < t->ncol; i++) {
-        mem_free(t->col[i].number);
+        if (!t->col[i].lent) mem_free(t->col[i].number);
         mem_free(t->col[i].time);
         mem_free(t->col[i].offset);
         mem_free(t->col[i].code);
@@ -31,6 +32,7 @@ void table_free(struct table *t) {
         table_drop_columns(t);
         mem_free(t->line);
     }
+    frame_drop(t->frame);
     vocab_free(&t->index);
     arena_free(&t->names);
     mem_free(t);

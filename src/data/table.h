@@ -24,6 +24,7 @@ struct column {
     i32 field;             /* number in the file, from 1 */
     enum col_type type;
     f64 *number;           /* COL_NUMBER: [nrow], NaN = missing */
+    bool lent;             /* COL_NUMBER: number lies in the memory of table.frame, and is read only */
     i64 *time;             /* COL_TIME: [nrow] seconds since 1970-01-01 00:00, no zone */
     bool zoned;            /* COL_TIME: the cells have offsets from UTC; times are those of the zone */
     i32 zone;              /* its offset: that of the first cell, in seconds east */
@@ -58,9 +59,11 @@ struct table {
     struct vocab index; /* of the column names, if all differ: a word's number is its column */
     void *map;             /* cache file mapping, or NULL */
     size_t map_size;
+    struct frame *frame;   /* what `lent` columns lie in, or NULL; the table holds it */
 };
 
 struct findings;
+struct frame; /* data/frame.h */
 
 /* Options of reading; every field has a default in READ_OPTIONS_DEFAULT. */
 struct read_options {
@@ -86,6 +89,9 @@ struct read_options {
  * caller frees with table_free (NULL is allowed, also after a failure). */
 err table_read(const char *path, const struct read_options *o, struct table **out);
 void table_free(struct table *t);
+/* table_cut.c: the first rows of a table, in an order drawn by the seed.  It borrows names and words of t, which must outlive it.
+ * E601 .. E703. */
+err table_before(const struct table *t, i64 rows, u64 seed, struct table **out);
 err table_index(struct table *t); /* fills t->index, for the functions that find a column by its name */
 /* From UTC to the zone of the first cell, and frees c->offset.  Where offsets change with daylight saving time and all rows have
  * the same time of the day, they are days: the dates as they are written. */

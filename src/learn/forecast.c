@@ -13,6 +13,8 @@ static const struct model_ops ops = {
     .report = forecast_report,
     .save = forecast_save,
     .load = forecast_load,
+    .graph = forecast_graph,
+    .graph_check = forecast_graph_check,
     .free = forecast_free,
 };
 

@@ -1,6 +1,7 @@
 /* kernels.c - finds the kernels of an option, and measures a multiply-add rate. */
 #include "learn/kernels.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,9 +52,12 @@ err pick_kernel(const struct options *o, const struct kern **out, u32 *how) {
     return no_kernel(wish, name, known);
 }
 
-/* Takes the best of several measurements: one that another process interrupted would be far too low. */
+/* Takes the best of several measurements: one that another process interrupted would be far too low.  Measured once for the
+ * process, so that forecasts of a long-lived one do not wait for it. */
 void machine_measure(const struct kern *k, struct machine *m) {
-    f64 best = 0;
-    for (i32 i = 0; i < CALIBRATIONS; i++) best = dmax(best, k->fma_rate(CALIBRATION_ROUNDS));
+    static _Atomic f64 known[KERN_NARCH]; /* 0 = not measured; two threads may both measure */
+    f64 best = atomic_load(&known[k->arch]);
+    for (i32 i = 0; best <= 0 && i < CALIBRATIONS; i++) best = dmax(best, k->fma_rate(CALIBRATION_ROUNDS));
+    atomic_store(&known[k->arch], best);
     machine_set_rate(m, "cpu", best);
 }

@@ -28,6 +28,7 @@ struct dataset {
     i32 ncol, ntarget;  /* columns; the first of them are targets */
     char *path;         /* of the file; "standard input", "memory" */
     bool piped;         /* from standard input */
+    bool in_memory;     /* of the program that calls the library: no command can read them */
     char summary[512];  /* one line for the user */
 };
 
@@ -47,6 +48,9 @@ struct data_kind {
     err (*read)(const struct options *o, const char *path, struct dataset **out);
     err (*wrap)(const struct options *o, const struct memory_columns *from, struct dataset **out); /* NULL = files alone */
     void (*free)(struct dataset *d);
+    /* A data set of its own that holds nothing of the records from `rows` on; it borrows names of d, which must outlive it.
+     * Records without an order of time are shuffled by the seed.  NULL = a search cannot hide records of this kind. */
+    err (*before)(const struct dataset *d, i64 rows, u64 seed, struct dataset **out);
     u64 (*hash)(const struct dataset *d); /* hash of the contents, which ranks compare */
     /* Writes and compares the fingerprint of a run's data (RUN/data.json). E106 if an earlier training has scaled or
      * limited the data. */
@@ -66,14 +70,19 @@ void dataset_span(const struct dataset *d, i64 from, i64 to, char out[72]);     
 /* ------------------------------------------------------------------ models -------------------------------------------------- */
 
 /* Predictions as a table: first the column headings, then rows of cells in that order. */
+enum prediction_key { KEY_WORD, KEY_COUNT, KEY_TIME };
 struct prediction_column {
     const char *name;
     bool value; /* true: a predicted value; false: a key (series, time or record) */
+    enum prediction_key key; /* KEY_COUNT, KEY_TIME: the cells have `count` beside their text */
+    bool zoned; /* KEY_TIME: times of a zone */
+    i32 zone;   /* seconds east of UTC */
 };
 struct prediction_cell {
     const char *text; /* NULL = a number */
     f64 number;       /* NaN = an empty cell */
     i32 digits;       /* significant ones; 0 = those that an f32 has */
+    i64 count;        /* of a key: the whole number, or seconds since 1970 (UTC where the column is zoned) */
 };
 struct prediction_sink {
     err (*head)(void *self, i32 ncol, const struct prediction_column *column); /* NULL = not wanted */
@@ -132,6 +141,19 @@ struct model {
 };
 
 struct learn_job;
+struct onnx_graph; /* onnx/graph.h */
+struct ort;        /* onnx/ort.h */
+
+/* What to leave out of an ONNX graph. */
+struct graph_wishes {
+    bool mean_only; /* no quantiles */
+};
+
+/* The results of a graph beside those of the model. */
+struct graph_gap {
+    f64 worst;   /* largest difference of two numbers, in deviations of the column (or of the output) */
+    i64 windows, cells; /* inputs that ran; numbers that were compared */
+};
 
 struct model_ops {
     /* Reads a data file with the settings of the model; NULL = data->read, then take. */
@@ -157,6 +179,11 @@ struct model_ops {
     err (*save)(const struct model *m, struct tens_list *tensors, struct str *json);
     err (*load)(const struct st_file *file, const char *path, const struct options *o, const struct js *json,
                 struct model **out);
+    /* Builds the model as an ONNX graph (docs/onnx.md).  NULL = it has none. */
+    err (*graph)(const struct model *m, struct onnx_graph *g, const struct graph_wishes *wish);
+    /* Runs an open graph on windows of a data set and compares its results with the model's own. */
+    err (*graph_check)(const struct model *m, const struct dataset *d, const struct resources *use, struct ort *run,
+                       const struct graph_wishes *wish, struct graph_gap *out);
     void (*free)(struct model *m); /* frees the struct, too; model_free has freed the members of struct model */
 };
 
@@ -221,6 +248,7 @@ err learner_fit(const struct learner *learner, const struct learn_job *job, stru
 const struct learner *learner_find(const char *name);                    /* NULL = none */
 const struct learner *learner_at(i32 i);                                 /* NULL = there are no more */
 bool learner_on_cores(const struct options *o);                          /* --device names no device but the cores */
+bool learner_takes(const struct learner *l, enum opt_id id);             /* the learner uses this option */
 err learner_of(const struct options *o, const struct learner **out);     /* the learner of --task; E103 */
 err learner_check(const struct options *o); /* E106: an option that the learner of --task does not use; or learner->check */
 /* E106: --device for predictions of a learner that predicts on the cores alone. */

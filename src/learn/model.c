@@ -47,7 +47,7 @@ static bool is_common(enum opt_id id) {
            group == OPT_VERB || group == OPT_HIDDEN;
 }
 
-static bool is_taken(const struct learner *l, enum opt_id id) {
+bool learner_takes(const struct learner *l, enum opt_id id) {
     const enum opt_group group = opt_info(id)->group;
     if (!l->takes) return group != OPT_TASK;
     if (group == OPT_DATA) return !l->data->takes || is_in(l->data->takes, id);
@@ -68,7 +68,7 @@ err learner_check(const struct options *o) {
     for (i32 i = 0; i < OPT_COUNT; i++) {
         char flag[64], fix[96];
         const enum opt_id id = (enum opt_id)i;
-        if (is_taken(l, id) || !opt_given(o, id) || is_default(o, id)) continue;
+        if (learner_takes(l, id) || !opt_given(o, id) || is_default(o, id)) continue;
         snprintf(flag, sizeof flag, "--%s", opt_info(id)->name);
         snprintf(fix, sizeof fix, "no %s", flag);
         return FAIL_AT(E106, flag, fix, "--task %s does not use %s", l->name, flag);
@@ -77,7 +77,7 @@ err learner_check(const struct options *o) {
 }
 
 err learner_check_devices(const struct learner *l, const struct options *o) {
-    if (learner_on_cores(o) || (is_taken(l, OPT_device) && l->offloads != OFFLOADS_FIT)) return 0;
+    if (learner_on_cores(o) || (learner_takes(l, OPT_device) && l->offloads != OFFLOADS_FIT)) return 0;
     return FAIL_AT(E106, "--device", "no --device", "predictions of --task %s run on the cores", l->name);
 }
 
@@ -96,6 +96,7 @@ err dataset_new(const struct data_kind *kind, const char *path, size_t size, voi
     if (!d) return -E601;
     d->kind = kind;
     d->piped = input_is(path);
+    d->in_memory = input_is_memory(path);
     if (!(d->path = mem_strdup(input_label(path)))) {
         mem_free(d);
         return -E601;

@@ -12,5 +12,6 @@ const struct learner learner_regress = {
     .takes = takes,
     .check = sequence_check,
     .resolve = sequence_resolve,
+    .prepare = sequence_prepare,
     .fit = sequence_fit,
 };

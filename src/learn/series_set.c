@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 #include "data/time.h"
 #include "report/report.h"
@@ -211,8 +212,18 @@ static err wrap(const struct options *o, const struct memory_columns *m, struct 
     struct series_set *d = NULL;
     if (!so.target || !*so.target) so.target = "all";
     TRY(series_wrap(m->value, m->nrow, m->ncol, m->name, m->first_time, m->step_seconds, &so, &s));
-    TRY(series_set_make(s, "memory", &d));
+    TRY(series_set_make(s, INPUT_MEMORY, &d));
     *out = &d->set;
+    return 0;
+}
+
+static err before(const struct dataset *d, i64 rows, u64 seed, struct dataset **out) {
+    struct series *s = NULL;
+    struct series_set *set = NULL;
+    (void)seed; /* rows have an order of time */
+    TRY(series_before(series_of(d), rows, &s));
+    TRY(series_set_make(s, d->path, &set));
+    *out = &set->set;
     return 0;
 }
 
@@ -281,6 +292,7 @@ const struct data_kind data_series = {
     .name = "series",
     .read = read_file,
     .wrap = wrap,
+    .before = before,
     .free = free_set,
     .hash = hash,
     .print = print,

@@ -162,6 +162,8 @@ void opt_words_text(struct str *out, const struct opt_list *lists, const struct 
 
 /* Dumps the options of `verbs`: YAML with origins as comments and flat JSON, both of which can be loaded; origins as JSON. */
 void opt_dump(const struct options *o, u32 verbs, struct str *out);
+/* The same for one option that is set: "lr: 0.001   # flag". */
+void opt_dump_line(const struct options *o, enum opt_id id, struct str *out);
 void opt_dump_json(const struct options *o, u32 verbs, struct str *out);
 void opt_dump_origins(const struct options *o, u32 verbs, struct str *out);
 

@@ -79,21 +79,23 @@ static void pad_to(struct str *out, size_t start, size_t column) {
     while (out->len - start < column && !out->failed) str_add(out, " ");
 }
 
+void opt_dump_line(const struct options *o, enum opt_id id, struct str *out) {
+    const struct opt_info *info = opt_info(id);
+    const struct opt_meta *m = &o->meta[id];
+    const size_t start = out->len;
+    str_addf(out, "%s: ", info->name);
+    if (is_list(info->type) && strchr(m->text, ',')) add_items(out, m->text, info->type == OPT_NUMS, false);
+    else add_yaml(out, m->text);
+    pad_to(out, start, COMMENT_COLUMN - 1);
+    str_addf(out, " # %s", m->origin);
+    if (m->preset && o->preset_name) str_addf(out, " (preset %s: %s)", o->preset_name, m->preset);
+    str_add(out, "\n");
+}
+
 void opt_dump(const struct options *o, u32 verbs, struct str *out) {
     enum opt_id id[OPT_COUNT];
-    i32 n = ordered(o, verbs, id);
-    for (i32 i = 0; i < n; i++) {
-        const struct opt_info *info = opt_info(id[i]);
-        const struct opt_meta *m = &o->meta[id[i]];
-        size_t start = out->len;
-        str_addf(out, "%s: ", info->name);
-        if (is_list(info->type) && strchr(m->text, ',')) add_items(out, m->text, info->type == OPT_NUMS, false);
-        else add_yaml(out, m->text);
-        pad_to(out, start, COMMENT_COLUMN - 1);
-        str_addf(out, " # %s", m->origin);
-        if (m->preset && o->preset_name) str_addf(out, " (preset %s: %s)", o->preset_name, m->preset);
-        str_add(out, "\n");
-    }
+    const i32 n = ordered(o, verbs, id);
+    for (i32 i = 0; i < n; i++) opt_dump_line(o, id[i], out);
 }
 
 static void add_json_value(struct str *out, const struct opt_info *info, const char *text, bool is_auto) {

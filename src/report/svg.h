@@ -66,6 +66,9 @@ void svg_columns(struct str *b, const struct svg_columns *c);
  * Numbers up to 40 classes; of more than 100 classes the first 100 are drawn. */
 void svg_matrix(struct str *b, const char *const *label, i32 n, const i64 *count, bool alone);
 
+/* A complete file of n charts that were made with alone = false, below each other. */
+void svg_stack(struct str *b, const char *label, const char *const *svg, i32 n);
+
 /* The style sheet for SVG elements embedded in a page. */
 const char *svg_style(void);
 

@@ -1,10 +1,12 @@
 /* host.c - describes this host: hwloc for cores and caches, /proc and /sys for container limits.
  *
- * hwloc loads only cores and caches (no I/O devices, distances or memory kinds): about 3 ms, mostly for its plug-ins. The
- * number of cores is the minimum of the allowed cores (affinity, cpuset) and the CPU quota of the control groups. */
+ * hwloc loads only cores and caches (no I/O devices, distances or memory kinds): about 3 ms, mostly for its plug-ins, and once
+ * for the process, so that a forecast of a long-lived process does not wait for it.  The number of cores is the minimum of the
+ * allowed cores (affinity, cpuset) and the CPU quota of the control groups; both are asked again each time. */
 #define _GNU_SOURCE
 #include <hwloc.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -120,8 +122,37 @@ static err load(hwloc_topology_t t) {
     return hwloc_topology_load(t) == 0 ? 0 : FAIL(E1, "hwloc could not read the processors of this host");
 }
 
-static err discover(hwloc_topology_t t, struct machine *m) {
-    TRY(load(t));
+/* What does not change while the process lives. */
+static struct {
+    pthread_mutex_t lock;
+    hwloc_topology_t topology; /* NULL = not loaded yet */
+    char cpu[sizeof((struct machine *)0)->cpu];
+} host = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static err load_host(void) {
+    hwloc_topology_t t;
+    if (host.topology) return 0;
+    if (hwloc_topology_init(&t) != 0) return FAIL(E1, "hwloc could not be started");
+    const err e = load(t);
+    if (e >= 0) {
+        cpu_name(host.cpu, sizeof host.cpu);
+        host.topology = t;
+    } else hwloc_topology_destroy(t);
+    return e;
+}
+
+/* The topology of the host, which is only read and never freed. */
+static err host_topology(hwloc_topology_t *out) {
+    pthread_mutex_lock(&host.lock);
+    const err e = load_host();
+    *out = host.topology;
+    pthread_mutex_unlock(&host.lock);
+    return e;
+}
+
+static err discover(struct machine *m) {
+    hwloc_topology_t t;
+    TRY(host_topology(&t));
     hwloc_bitmap_t mine = hwloc_bitmap_alloc();
     if (!mine) return FAIL(E601, "memory for the list of processors was refused");
     if (hwloc_get_cpubind(t, mine, HWLOC_CPUBIND_PROCESS) != 0) hwloc_bitmap_copy(mine, hwloc_topology_get_allowed_cpuset(t));
@@ -138,11 +169,7 @@ static err discover(hwloc_topology_t t, struct machine *m) {
 
 err machine_host(i32 threads, struct machine *out) {
     memset(out, 0, sizeof *out);
-    hwloc_topology_t t;
-    if (hwloc_topology_init(&t) != 0) return FAIL(E1, "hwloc could not be started");
-    err e = discover(t, out);
-    hwloc_topology_destroy(t);
-    if (e < 0) return e;
+    TRY(discover(out));
     f64 quota = quota_cpus();
     if (quota < out->ncore) out->ncore = imax((i32)(quota + 0.999), 1);
     if (threads < 0 || threads > MACHINE_THREADS)
@@ -159,7 +186,7 @@ err machine_host(i32 threads, struct machine *out) {
     out->memory = memory_allowed();
     for (i32 i = 0; i < out->ndevice; i++) out->device[i].memory = out->memory;
     snprintf(out->name, sizeof out->name, "host");
-    cpu_name(out->cpu, sizeof out->cpu);
+    snprintf(out->cpu, sizeof out->cpu, "%s", host.cpu);
     return 0;
 }
 
@@ -216,12 +243,13 @@ static void deal_out(hwloc_topology_t t, hwloc_bitmap_t all, i32 parts, i32 part
 }
 
 err cores_cut(const struct cores *all, i32 parts, i32 part, struct cores *out, bool *enough) {
-    hwloc_topology_t t;
+    hwloc_topology_t t, whole;
     *enough = false;
     if (parts < 1 || parts > MACHINE_THREADS) return 0;
-    if (hwloc_topology_init(&t) != 0) return FAIL(E1, "hwloc could not be started");
+    TRY(host_topology(&whole));
+    if (hwloc_topology_dup(&t, whole) != 0) return FAIL(E601, "memory for the list of processors was refused");
     hwloc_bitmap_t b = hwloc_bitmap_alloc();
-    err e = b ? load(t) : FAIL(E601, "memory for the list of processors was refused");
+    err e = b ? 0 : FAIL(E601, "memory for the list of processors was refused");
     if (e >= 0) {
         to_bitmap(all, b);
         deal_out(t, b, parts, part, out, enough);

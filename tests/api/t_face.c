@@ -187,6 +187,27 @@ TEST(backtest_scores_every_fold) {
     stretto_config_free(c);
 }
 
+static void stop_backtest(void *config, const stretto_event *event) {
+    if (event->kind == 2) stretto_backtest_stop(config);
+}
+
+TEST(backtest_ends_when_asked) {
+    char *text = NULL;
+    stretto_config *c = small();
+    stretto_data *d;
+    T_OK(stretto_config_set(c, "steps", "1000000"));
+    T_OK(stretto_config_set(c, "max-steps", "0"));
+    T_OK(stretto_data_open(c, series_file(), &d));
+    stretto_err e = stretto_backtest(c, d, stop_backtest, c, 0, &text);
+    assert_true(e == STRETTO_STOP_SIGNAL || e == -806);
+    assert_null(text);
+    T_OK(stretto_config_set(c, "steps", "4"));
+    e = stretto_backtest(c, d, NULL, NULL, 0, &text); /* the request has been used up */
+    assert_true(gives(e, text, "fold 1 of"));
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
 TEST(plans_print_draw_and_save) {
     char *text = NULL, path[512];
     stretto_config *c = small();
@@ -259,6 +280,7 @@ T_MAIN(cmocka_unit_test(version_and_build_are_told), cmocka_unit_test(options_ar
        cmocka_unit_test(data_are_checked_and_cached), cmocka_unit_test(a_run_folder_remembers_its_paths),
        cmocka_unit_test(a_config_is_refused_before_data_are_read),
        cmocka_unit_test(what_is_doubtful_in_data_is_told_beside_a_model), cmocka_unit_test(backtest_scores_every_fold),
+       cmocka_unit_test(backtest_ends_when_asked),
        cmocka_unit_test(plans_print_draw_and_save), cmocka_unit_test(work_is_dealt_to_unlike_devices),
        cmocka_unit_test(doctor_looks_at_this_host),
        cmocka_unit_test(gpuload_plays_what_was_recorded))

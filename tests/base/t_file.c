@@ -14,6 +14,7 @@
 #include "base/input.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/unfinished.h"
 #include "base/zfile.h"
 
 static const char *in_dir(const char *name) {
@@ -29,6 +30,24 @@ static void holds(const char *path, const char *want) {
     assert_string_equal(data, want);
     assert_int_equal(n, strlen(want));
     mem_free(data);
+}
+
+TEST(file_that_is_unfinished_is_removed_and_the_old_one_stays) {
+    struct file_out f, done;
+    char other[310];
+    const char *path = in_dir("unfinished");
+    snprintf(other, sizeof other, "%s.tmp", path);
+    T_OK(file_write_all(path, "old", 3));
+    T_OK(file_create(in_dir("finished"), &done));
+    T_OK(file_commit(&done));
+    T_OK(file_create(in_dir("unfinished"), &f));
+    assert_int_equal(access(other, F_OK), 0);
+    unfinished_remove();
+    assert_int_not_equal(access(other, F_OK), 0);
+    holds(in_dir("unfinished"), "old");
+    holds(in_dir("finished"), "");
+    file_abort(&f);
+    unfinished_remove(); /* nothing is left to remove */
 }
 
 TEST(file_is_replaced_whole) {
@@ -219,7 +238,8 @@ TEST(input_can_be_read_again_from_pipe_and_file) {
     fclose(f);
 }
 
-T_MAIN(cmocka_unit_test(file_is_replaced_whole), cmocka_unit_test(file_two_writers_do_not_share_a_temporary),
+T_MAIN(cmocka_unit_test(file_that_is_unfinished_is_removed_and_the_old_one_stays), cmocka_unit_test(file_is_replaced_whole),
+       cmocka_unit_test(file_two_writers_do_not_share_a_temporary),
        cmocka_unit_test(file_errors_have_codes), cmocka_unit_test(file_large_writes_and_links_survive),
        cmocka_unit_test(file_write_phase_brings_about_what_a_fault_asks_for),
        cmocka_unit_test(file_make_dir_makes_parents), cmocka_unit_test(input_can_be_read_again_from_pipe_and_file),

@@ -190,7 +190,7 @@ TEST(cache_with_a_forged_header_is_refused) {
 }
 
 TEST(samples_are_reproducible_and_readable) {
-    static const char *const names[] = {"airline", "tides", "mackey-glass", "panel", "integrator", "long-memory"};
+    static const char *const names[] = {"airline", "tides", "mackey-glass", "panel", "shops", "integrator", "long-memory"};
     for (size_t i = 0; i < COUNT(names); i++) {
         struct str a = {0}, b = {0}, c = {0};
         T_OK(sample_write(names[i], 0, 1, &a));
@@ -201,7 +201,10 @@ TEST(samples_are_reproducible_and_readable) {
         struct read_options o = READ_OPTIONS_DEFAULT;
         struct table *t;
         T_OK(table_read(t_file("sample.csv", a.s), &o, &t));
-        for (i32 k = 0; k < t->ncol; k++) assert_int_equal(t->col[k].missing, 0);
+        const i64 ahead = strcmp(names[i], "shops") ? 0 : 12 * 28; /* units are not known yet */
+        i64 missing = 0;
+        for (i32 k = 0; k < t->ncol; k++) missing += t->col[k].missing;
+        assert_int_equal(missing, ahead);
         assert_non_null(strstr(sample_list(), names[i]));
         table_free(t);
         str_free(&a);

@@ -269,6 +269,9 @@ TEST(freq_words_are_understood) {
     assert_int_equal(f.months, 3);
     T_FAILS(freq_parse("fortnight", &f), 103);
     T_FAILS(freq_parse("0h", &f), 103);
+    T_FAILS(freq_parse("10ms", &f), 103);
+    T_OK(freq_parse("MS", &f));
+    assert_int_equal(f.months, 1);
 }
 
 TEST(time_steps_and_texts_follow_the_frequency) {

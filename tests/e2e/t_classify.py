@@ -130,6 +130,34 @@ class Classify(Case):
         by_id = {r["id"]: r for r in self.rows("a.model", "a.csv")}
         self.assertEqual(by_id, {r["id"]: r for r in self.rows("a.model", "b.csv")})
 
+    def test_check_finds_what_training_refuses(self):
+        head, *lines = sequences(40, 1, whole).strip().split("\n")
+        fields = [x.split(",") for x in lines]
+        label, value = head.split(",").index("y"), head.split(",").index("a")
+
+        def made(name, change):
+            rows = [list(f) for f in fields]
+            change(rows)
+            return self.write(name, "\n".join([head] + [",".join(r) for r in rows]) + "\n")
+
+        def one_class(rows):
+            for r in rows:
+                r[label] = "a"
+
+        def no_label(rows):
+            for r in rows:
+                r[label] = "" if r[0] == rows[0][0] else r[label]
+
+        def huge(rows):
+            rows[7][value] = "9e299"
+
+        for name, change, code in (("one.csv", one_class, "E212"), ("none.csv", no_label, "E207"), ("huge.csv", huge, "E208")):
+            made(name, change)
+            found = self.stretto("check", name, "--task", "classify", *TABLE, status=3)
+            refused = self.stretto("train", name, "--task", "classify", *TABLE, "-o", "m.model", status=3)
+            self.assertIn("error[%s]" % code, found.out + found.err)
+            self.assertIn("error[%s]" % code, refused.err)
+
     def test_stopped_by_the_time_limit_and_resumed(self):
         data = self.write("t.csv", sequences(200, 1, whole))
         options = ("--task", "classify", *TABLE, "--members", 3, "--epochs", 30, "--hidden", 32)

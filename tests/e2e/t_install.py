@@ -34,7 +34,7 @@ class Install(Case):
         with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
             line = re.search(r"(?m)^cc train_and_predict\.c .*$", f.read()).group(0)
         names = [os.path.basename(p)[:-2] for p in sorted(glob.glob(os.path.join(ROOT, "examples", "*.c")))]
-        self.assertEqual(len(names), 4)
+        self.assertEqual(len(names), 5)
         for name in names:
             shutil.copy(os.path.join(ROOT, "examples", name + ".c"), self.dir)
             self.run_in("sh", "-c", line.replace("train_and_predict", name), PKG_CONFIG_PATH=os.path.dirname(glob.glob(prefix + "/lib*/**/stretto.pc",

@@ -205,6 +205,25 @@ class Outputs(Case):
         self.stretto("train", AIR, *TRAIN, "-o", "whole.model")
         self.same_model("whole.model", "m.model", "resumed without the limit")
 
+    def test_predict_that_is_stopped_leaves_nothing(self):
+        rows = ["id,ds,y"] + ["s%d,2020-01-%02d,%d" % (k, d + 1, k % 7 + d) for k in range(4000) for d in range(20)]
+        with open(self.path("many.csv"), "w", encoding="utf-8") as f:
+            f.write("\n".join(rows) + "\n")
+        self.assertEqual(self.stretto("train", "many.csv", "--id", "id", "--target", "y", "--horizon", "3", "--steps", "0", "-o", "m.model").status, 0)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with open(self.path("next.csv"), "w", encoding="utf-8") as f:
+                f.write("old")
+            job = self.start("predict", "m.model", "many.csv", "-o", "next.csv")
+            while not os.path.exists(self.path("next.csv.tmp")) and job.poll() is None:
+                time.sleep(0.001)
+            job.send_signal(number)
+            job.wait()
+            self.assertFalse(os.path.exists(self.path("next.csv.tmp")))
+            if job.returncode != 0:  # else it was faster than the signal
+                self.assertEqual(job.returncode, -number)
+                with open(self.path("next.csv"), encoding="utf-8") as f:
+                    self.assertEqual(f.read(), "old")
+
     def test_reader_that_ends(self):
         """`stretto train .. 2>&1 | head`: a pipe without a reader does not end the training."""
         child = subprocess.Popen([e2e.PROGRAM, "train", AIR, *TRAIN[:-1], "-o", "m.model", "--progress", "plain"], cwd=self.dir,

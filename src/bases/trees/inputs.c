@@ -10,33 +10,9 @@
 #include "bases/trees/trees.h"
 #include "data/time.h"
 
-enum kind {
-    IN_LEVEL,     /* the level itself */
-    IN_COLUMN,    /* number of the column */
-    IN_LAG,       /* a: rows before the origin */
-    IN_MEAN,      /* a: rows */
-    IN_DEV,       /* a: rows */
-    IN_CHANGE,    /* last value less the one a rows before it */
-    IN_PAST,      /* past-only column a: last value */
-    IN_PAST_MEAN, /* past-only column a: mean of b rows */
-    IN_WORD,      /* category a at the last row */
-    IN_STEP,      /* h; the first that depends on the step */
-    IN_SEASON,    /* value a seasons of b rows before the row, counted from the last one known */
-    IN_NEAR,      /* value beside that of one season of b rows: a rows later */
-    IN_PHASE,     /* mean over the last a seasons of b rows at the phase of the row */
-    IN_HOUR,
-    IN_WEEKDAY,
-    IN_MONTH,
-    IN_YEARDAY,
-    IN_KNOWN,        /* column a known ahead: b rows after the row */
-    IN_KNOWN_ON,     /* column a: change since the last row before the origin */
-    IN_KNOWN_SEASON, /* column a: change since one season of b rows ago */
-    IN_KNOWN_MEAN    /* column a: mean of the b rows up to the row */
-};
-
 /* ------------------------------------------------------------------ the list ------------------------------------------------ */
 
-static void put(struct trees_inputs *p, enum kind kind, i32 a, i32 b) {
+static void put(struct trees_inputs *p, enum trees_kind kind, i32 a, i32 b) {
     if (p->n < TREES_INPUTS) p->list[p->n] = (struct trees_input){(u8)kind, a, b};
     p->n++;
 }
@@ -166,7 +142,7 @@ static f32 origin_value(const struct trees_origin *o, const struct trees_input *
     const i64 at = o->origin;
     const i32 own = s->of_model ? s->of_model[o->col] : o->col;
     const i32 past = series_past_of(s, q->a, o->col);
-    switch ((enum kind)q->kind) {
+    switch ((enum trees_kind)q->kind) {
         case IN_LEVEL:
             return o->level;
         case IN_COLUMN:
@@ -237,7 +213,7 @@ static struct moment moment_of(const struct series *s, i64 row) {
 static f32 step_value(const struct trees_origin *o, const struct trees_input *q, i32 h, i64 end, const struct moment *m) {
     const struct series *s = o->s;
     const i64 row = o->origin + h;
-    switch ((enum kind)q->kind) {
+    switch ((enum trees_kind)q->kind) {
         case IN_STEP:
             return (f32)h;
         case IN_SEASON:

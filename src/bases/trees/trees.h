@@ -9,7 +9,7 @@
 #define STRETTO_BASES_TREES_H
 
 #include "base/pool.h"
-#include "bases/linear.h"
+#include "bases/base.h"
 #include "data/cuts.h"
 
 /* ------------------------------------------------------------------ inputs ------------------------------------------------- */
@@ -33,7 +33,31 @@ struct trees_shape {
     i32 calendar;                  /* sum of enum trees_calendar: fields of the target row's time */
 };
 
-/* One input: a kind and its numbers (inputs.c). */
+enum trees_kind {
+    IN_LEVEL,     /* the level itself */
+    IN_COLUMN,    /* number of the column */
+    IN_LAG,       /* a: rows before the origin */
+    IN_MEAN,      /* a: rows */
+    IN_DEV,       /* a: rows */
+    IN_CHANGE,    /* last value less the one a rows before it */
+    IN_PAST,      /* past-only column a: last value */
+    IN_PAST_MEAN, /* past-only column a: mean of b rows */
+    IN_WORD,      /* category a at the last row */
+    IN_STEP,      /* h; the first that depends on the step */
+    IN_SEASON,    /* value a seasons of b rows before the row, counted from the last one known */
+    IN_NEAR,      /* value beside that of one season of b rows: a rows later */
+    IN_PHASE,     /* mean over the last a seasons of b rows at the phase of the row */
+    IN_HOUR,
+    IN_WEEKDAY,
+    IN_MONTH,
+    IN_YEARDAY,
+    IN_KNOWN,        /* column a known ahead: b rows after the row */
+    IN_KNOWN_ON,     /* column a: change since the last row before the origin */
+    IN_KNOWN_SEASON, /* column a: change since one season of b rows ago */
+    IN_KNOWN_MEAN    /* column a: mean of the b rows up to the row */
+};
+
+/* One input: a kind and its numbers. */
 struct trees_input {
     u8 kind;
     i32 a, b;

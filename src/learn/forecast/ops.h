@@ -35,6 +35,13 @@ err forecast_report(const struct model *m, const struct learn_job *job, const st
 err forecast_plot(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
                   const char *path);
 
+/* onnx/graph.c: the model as a graph; onnx/check.c: its results beside the model's own. */
+err forecast_graph(const struct model *m, struct onnx_graph *g, const struct graph_wishes *wish);
+err forecast_graph_check(const struct model *m, const struct dataset *d, const struct resources *use, struct ort *run,
+                         const struct graph_wishes *wish, struct graph_gap *out);
+bool forecast_graph_reads_time(const struct forecaster *f); /* calendar features of network, ridge or trees */
+i32 forecast_graph_rows(const struct forecaster *f); /* rows of the history that the graph reads, at the most */
+
 /* file.c */
 err forecast_save(const struct model *m, struct tens_list *list, struct str *json);
 err forecast_load(const struct st_file *file, const char *path, const struct options *o, const struct js *json,

@@ -218,6 +218,24 @@ static struct prediction_cell number(const struct series *s, i32 col, f64 v) {
 
 static struct prediction_cell word(const char *text) { return (struct prediction_cell){.text = text}; }
 
+/* Columns of times, or of the numbers of rows where the series have no times. */
+static struct prediction_column time_column(const struct series *s, const char *name) {
+    const enum prediction_key key = s->time ? KEY_TIME : KEY_COUNT;
+    return (struct prediction_column){.name = name, .key = key, .zoned = s->freq.zoned, .zone = s->freq.zone};
+}
+static struct prediction_column step_column(void) { return (struct prediction_column){.name = "step", .key = KEY_COUNT}; }
+
+static struct prediction_cell time_cell(const struct series *s, i64 row, char text[32]) {
+    row_label(s, row, text);
+    const i64 count = !s->time ? row : series_time(s, row) - (s->freq.zoned ? s->freq.zone : 0);
+    return (struct prediction_cell){.text = text, .count = count};
+}
+
+static struct prediction_cell step_cell(i32 k, char text[16]) {
+    snprintf(text, 16, "%d", k + 1);
+    return (struct prediction_cell){.text = text, .count = k + 1};
+}
+
 /* The long table: one row for each series and step. A forecast goes to the sink once those of the series before it have, and is
  * kept until then, so memory does not grow with the series. */
 struct long_table {
@@ -228,12 +246,14 @@ struct long_table {
 };
 
 static err long_head(const struct long_table *t) {
-    struct prediction_column head[COLUMNS] = {{"id", false}, {"origin", false}, {"time", false}, {"step", false}, {"mean", true}};
+    const struct series *s = t->a.s;
+    struct prediction_column head[COLUMNS] = {{.name = "id"}, time_column(s, "origin"), time_column(s, "time"), step_column(),
+                                              {.name = "mean", .value = true}};
     char name[OPTION_NUMS][32];
     const i32 nq = t->a.f->spec.nband;
     for (i32 q = 0; q < nq; q++) {
         snprintf(name[q], sizeof name[q], "q%g", t->a.f->spec.quantiles.v[q]);
-        head[5 + q] = (struct prediction_column){name[q], true};
+        head[5 + q] = (struct prediction_column){.name = name[q], .value = true};
     }
     return t->to->head ? t->to->head(t->to->self, 5 + nq, head) : 0;
 }
@@ -244,11 +264,9 @@ static err long_rows(const struct long_table *t, i32 c, const struct forecast_sa
     const struct series *s = t->a.s;
     const i32 nq = t->a.f->spec.nband;
     const i64 end = origin_of(s, c);
-    row_label(s, end - 1, origin);
+    cell[0] = word(s->name[c]), cell[1] = time_cell(s, end - 1, origin);
     for (i32 k = 0; k < t->a.f->spec.horizon; k++) {
-        row_label(s, end + k, time);
-        snprintf(step, sizeof step, "%d", k + 1);
-        cell[0] = word(s->name[c]), cell[1] = word(origin), cell[2] = word(time), cell[3] = word(step);
+        cell[2] = time_cell(s, end + k, time), cell[3] = step_cell(k, step);
         cell[4] = number(s, c, of->mean[k]);
         for (i32 q = 0; q < nq; q++) cell[5 + q] = number(s, c, of->band[k * nq + q]);
         TRY(t->to->row(t->to->self, 5 + nq, cell));
@@ -287,13 +305,11 @@ static err wide_table(struct ahead *a, const struct resources *use, const struct
     TRY(forecast_ahead(a->f, s, use, a->room, &a->of));
     ARENA_NEW(a->room, head, n);
     ARENA_NEW(a->room, cell, n);
-    head[0].name = "time", head[1].name = "step";
-    for (i32 c = 0; c < s->ntarget; c++) head[2 + c] = (struct prediction_column){s->name[c], true};
+    head[0] = time_column(s, "time"), head[1] = step_column();
+    for (i32 c = 0; c < s->ntarget; c++) head[2 + c] = (struct prediction_column){.name = s->name[c], .value = true};
     if (to->head) TRY(to->head(to->self, n, head));
     for (i32 k = 0; k < a->f->spec.horizon; k++) {
-        row_label(s, series_end(s) + k, time);
-        snprintf(step, sizeof step, "%d", k + 1);
-        cell[0] = word(time), cell[1] = word(step);
+        cell[0] = time_cell(s, series_end(s) + k, time), cell[1] = step_cell(k, step);
         for (i32 c = 0; c < s->ntarget; c++) cell[2 + c] = number(s, c, a->of[c].mean[k]);
         TRY(to->row(to->self, n, cell));
     }
@@ -308,11 +324,9 @@ static err sample_rows(const struct ahead *a, const struct prediction_sink *to, 
     for (i32 c = 0; c < s->ntarget; c++) {
         const i64 end = origin_of(s, c);
         TRY(paths_draw(a->f, forecast_column(s, c), c, a->of[c].band, to->seed, n, v));
-        row_label(s, end - 1, origin);
+        cell[0] = word(s->name[c]), cell[1] = time_cell(s, end - 1, origin);
         for (i32 k = 0; k < h; k++) {
-            row_label(s, end + k, time);
-            snprintf(step, sizeof step, "%d", k + 1);
-            cell[0] = word(s->name[c]), cell[1] = word(origin), cell[2] = word(time), cell[3] = word(step);
+            cell[2] = time_cell(s, end + k, time), cell[3] = step_cell(k, step);
             for (i32 i = 0; i < n; i++) cell[4 + i] = number(s, c, v[(i64)k * n + i]);
             TRY(to->row(to->self, 4 + n, cell));
         }
@@ -321,7 +335,6 @@ static err sample_rows(const struct ahead *a, const struct prediction_sink *to, 
 }
 
 static err sample_table(struct ahead *a, const struct resources *use, const struct prediction_sink *to) {
-    static const char *const keys[] = {"id", "origin", "time", "step"};
     const i32 n = to->samples;
     struct prediction_column *head;
     struct prediction_cell *cell;
@@ -332,10 +345,10 @@ static err sample_table(struct ahead *a, const struct resources *use, const stru
     ARENA_NEW(a->room, cell, 4 + n);
     ARENA_NEW(a->room, name, n);
     ARENA_NEW(a->room, v, (i64)n * a->f->spec.horizon);
-    for (i32 i = 0; i < 4; i++) head[i].name = keys[i];
+    head[0].name = "id", head[1] = time_column(a->s, "origin"), head[2] = time_column(a->s, "time"), head[3] = step_column();
     for (i32 i = 0; i < n; i++) {
         snprintf(name[i], sizeof name[i], "sample.%d", i + 1);
-        head[4 + i] = (struct prediction_column){name[i], true};
+        head[4 + i] = (struct prediction_column){.name = name[i], .value = true};
     }
     if (to->head) TRY(to->head(to->self, 4 + n, head));
     return sample_rows(a, to, cell, v);

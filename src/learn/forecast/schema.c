@@ -136,8 +136,9 @@ static err same_panel(const struct schema *c, const struct series *s) {
 static err same_step(const struct schema *c, const struct series *s) {
     if (s->freq.step == c->freq.step && s->freq.months == c->freq.months) return 0;
     if (c->panel && s->nrow == 1) return 0; /* a single row has no step */
-    return FAIL_AT(E903, NULL, "data of the same frequency", "the data are %s, the model was trained on %s data", s->freq.name,
-                   c->freq.name);
+    const char *data = s->freq.name, *model = c->freq.name;
+    return FAIL_AT(E903, NULL, "data of the same frequency", "the data are %s, the model was trained on data that are %s",
+                   *data ? data : "without times", *model ? model : "without times");
 }
 
 static err same_columns(const struct schema *c, const struct series *s) {

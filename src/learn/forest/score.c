@@ -12,9 +12,9 @@ static err heading(const struct forest *f, const struct prediction_sink *to, str
     struct prediction_column *column;
     ARENA_NEW(a, column, f->nclass + 1);
     ARENA_NEW(a, *cell, f->nclass + 1);
-    column[0] = (struct prediction_column){f->nclass > 0 ? "class" : "value", true};
+    column[0] = (struct prediction_column){.name = f->nclass > 0 ? "class" : "value", .value = true};
     for (i32 k = 0; k < f->nclass; k++) {
-        const struct prediction_column one = {arena_printf(a, "p_%s", f->class[k]), true};
+        const struct prediction_column one = {.name = arena_printf(a, "p_%s", f->class[k]), .value = true};
         column[k + 1] = one;
     }
     return to->head ? to->head(to->self, f->nclass + 1, column) : 0;

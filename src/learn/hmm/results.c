@@ -9,11 +9,12 @@
 /* ------------------------------------------------------------------ predictions --------------------------------------------- */
 
 static err write_rows(const struct hmm *h, const struct token_set *s, const u8 *path, const struct prediction_sink *to) {
-    const struct prediction_column column[] = {{"sentence", false}, {"word", false}, {h->tag >= 0 ? "tag" : "state", true}};
+    const struct prediction_column column[] = {{.name = "sentence", .key = KEY_COUNT}, {.name = "word"},
+                                               {.name = h->tag >= 0 ? "tag" : "state", .value = true}};
     if (to->head) TRY(to->head(to->self, COUNT(column), column));
     for (i32 r = 0; r < s->nsentence; r++) {
         for (i64 i = s->first[r]; i < s->first[r + 1]; i++) {
-            const struct prediction_cell cell[] = {{.number = r + 1},
+            const struct prediction_cell cell[] = {{.number = r + 1, .count = r + 1},
                                                    {.text = token_word(token_input(s, 0), i)},
                                                    {.text = vocab_word(&h->label, path[i])}};
             TRY(to->row(to->self, COUNT(cell), cell));

@@ -109,7 +109,8 @@ static err find_labels(const struct kmeans *f, const struct dataset *d, const st
 }
 
 static err put_rows(const struct dataset *d, const struct labels *l, const struct prediction_sink *to) {
-    const struct prediction_column head[] = {{"record", false}, {"cluster", true}, {"distance", true}};
+    const struct prediction_column head[] = {{.name = "record"}, {.name = "cluster", .value = true},
+                                             {.name = "distance", .value = true}};
     char name[32];
     if (to->head) TRY(to->head(to->self, 3, head));
     for (i64 i = 0; i < d->nrow; i++) {

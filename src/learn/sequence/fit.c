@@ -276,13 +276,18 @@ static err need_labels(const struct fit *f) {
     return 0;
 }
 
+/* Labels, channels and values, as the training needs them. */
+static err take_data(struct fit *f) {
+    TRY(need_labels(f));
+    TRY(sequence_scale_fit(f->m, f->s, f->job->split.validation));
+    return sequence_data_new(f->m, f->s, &f->d);
+}
+
 static err begin(struct fit *f) {
     struct sequence_model *m = f->m;
     const struct split *p = &f->job->split;
     const i32 longest = sequence_segments(m, sequence_longest(f->s, 0, p->validation));
-    TRY(need_labels(f));
-    TRY(sequence_scale_fit(m, f->s, p->validation));
-    TRY(sequence_data_new(m, f->s, &f->d));
+    TRY(take_data(f));
     TRY(sequence_rule_fit(m, &f->d, p->validation));
     if (m->per_step && longest > STEPS_MOST)
         event_note(f->job->use.events, EVENT_NOTE, "the longest sequence has %d steps: training reads the first %d of a sequence",
@@ -313,11 +318,26 @@ static err fit(struct fit *f) {
     return 0;
 }
 
+static err open_fit(const struct learn_job *job, struct fit *f) {
+    *f = (struct fit){.job = job, .s = sequence_set_of(job->data), .began = clock_now()};
+    NEW(f->m, 1);
+    sequence_take_options(f->m, job->o);
+    f->m->per_step = f->s->per_step;
+    return 0;
+}
+
+err sequence_prepare(struct learn_job *job) {
+    struct fit f;
+    TRY(open_fit(job, &f));
+    const err e = take_data(&f);
+    sequence_data_free(&f.d);
+    sequence_free(&f.m->model);
+    return e;
+}
+
 err sequence_fit(const struct learn_job *job, struct model **out) {
-    struct fit f = {.job = job, .s = sequence_set_of(job->data), .began = clock_now()};
-    NEW(f.m, 1);
-    sequence_take_options(f.m, job->o);
-    f.m->per_step = f.s->per_step;
+    struct fit f;
+    TRY(open_fit(job, &f));
     const err e = fit(&f);
     end_fit(&f);
     snapshots_close(&f.shots);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "learn/sequence/graph.h"
 #include "learn/sequence/sequence.h"
 
 enum { SEGMENTS_WISHED = 48 }; /* --segment auto: the longest sequence has no more */
@@ -108,16 +109,16 @@ static err heading(struct writing *w, struct arena *a) {
     w->n = w->keys + 1 + (m->regress ? 0 : m->classes.n);
     ARENA_NEW(a, column, w->n);
     ARENA_NEW(a, w->cell, w->n);
-    column[0] = (struct prediction_column){w->s->nid == 1 ? w->s->t->col[w->s->id[0]].name : "sequence", false};
-    if (m->per_step) column[1] = (struct prediction_column){"step", false};
-    column[w->keys] = (struct prediction_column){m->regress ? "value" : "class", true};
+    column[0] = (struct prediction_column){.name = w->s->nid == 1 ? w->s->t->col[w->s->id[0]].name : "sequence"};
+    if (m->per_step) column[1] = (struct prediction_column){.name = "step", .key = KEY_COUNT};
+    column[w->keys] = (struct prediction_column){.name = m->regress ? "value" : "class", .value = true};
     for (i32 k = w->keys + 1; k < w->n; k++) {
         const char *class = vocab_word(&m->classes, k - w->keys - 1);
         char *name;
         ARENA_NEW(a, name, strlen(class) + 3);
         memcpy(name, "p_", 2);
         memcpy(name + 2, class, strlen(class));
-        column[k] = (struct prediction_column){name, true};
+        column[k] = (struct prediction_column){.name = name, .value = true};
     }
     return w->to->head ? w->to->head(w->to->self, w->n, column) : 0;
 }
@@ -132,7 +133,7 @@ static i32 likeliest(const f64 *p, i32 n) {
 static err write_label(struct writing *w, const char *name, i32 step, const f64 *p) {
     const struct sequence_model *m = w->m;
     w->cell[0] = (struct prediction_cell){.text = name};
-    if (m->per_step) w->cell[1] = (struct prediction_cell){.number = step + 1, .digits = 10};
+    if (m->per_step) w->cell[1] = (struct prediction_cell){.number = step + 1, .digits = 10, .count = step + 1};
     if (m->regress)
         w->cell[w->keys] = (struct prediction_cell){.number = *p};
     else
@@ -188,4 +189,6 @@ const struct model_ops sequence_ops = {.open = open_file,
                                        .report = sequence_report,
                                        .save = sequence_save,
                                        .load = sequence_load,
+                                       .graph = sequence_graph,
+                                       .graph_check = sequence_graph_check,
                                        .free = sequence_free};

@@ -127,6 +127,8 @@ void sequence_take_options(struct sequence_model *m, const struct options *o); /
 /* learner.c: the entries of learners `classify` and `regress`. */
 err sequence_check(const struct options *o);
 err sequence_resolve(struct learn_job *job);
+/* Finds what the data lack before the first step: labels, two classes, values that f32 holds.  Nothing is kept. */
+err sequence_prepare(struct learn_job *job);
 i64 sequence_steps(const struct options *o, i64 train); /* planned training steps on so many sequences, without --steps */
 extern const struct model_ops sequence_ops;
 
