@@ -17,7 +17,7 @@ static const char style[] =
     ".st-l10{stroke:#7a6a55}.st-f10{fill:#7a6a55}\n"
     ".st-l1{stroke-dasharray:7 4}.st-l2{stroke-dasharray:2 4}.st-l3{stroke-dasharray:9 3 2 3}.st-l4{"
     "stroke-dasharray:1 3}\n"
-    ".st-solid{stroke-dasharray:none}.st-mark{stroke:#17181a;stroke-width:2}\n"
+    ".st-solid{stroke-dasharray:none}.st-fine{stroke-width:1.2}.st-mark{stroke:#17181a;stroke-width:2}\n"
     ".st-n{font-size:9.5px;fill:#17181a}.st-on{font-size:9.5px;fill:#000}\n"
     "@media screen and (prefers-color-scheme:dark){\n"
     ".st-bg{fill:#1b1d20}.st-tt{fill:#f1f2f3}.st-t{fill:#a3a8b0}.st-lg{fill:#d3d6da}.st-g{stroke:#2e3136}.st-ax{"
