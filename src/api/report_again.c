@@ -13,6 +13,8 @@
 #include "base/file.h"
 #include "base/json.h"
 
+#define MEASURE 5.0 /* seconds: somebody waits for the report alone */
+
 /* What a run or a model names. */
 struct named {
     char *run, *model, *data; /* run, data: NULL = not known */
@@ -123,6 +125,7 @@ static err make_trainer(const struct named *n, bool own_data, const struct optio
         TRY(t->learner->data->read(&t->o, n->data, &set));
     TRY(data_handle(set, &t->data));
     TRY(trainer_job(t, NULL));
+    t->job.measure = MEASURE;
     if (own_data) TRY(find_split(t, n->run));
     if (ops->take) TRY(ops->take(m->m, set, &t->events));
     if (n->run && snprintf(path, sizeof path, "%s/metrics.jsonl", n->run) < PATH_MAX) history_read(&t->history, path);

@@ -11,8 +11,8 @@
 #include "learn/series_set.h"
 
 enum { FINDINGS_SHOWN = 12 };
-#define READ_LEAST 16e6 /* bytes of a file that is always read again */
-#define READ_RATE 2e6   /* and for each second of training: 2 % of it at 100 MB/s */
+#define READ_LEAST 8e6  /* bytes of a file that is always read again */
+#define READ_RATE 0.5e6 /* and for each second of training: 1 % of it at 50 MB/s; the table takes several times the bytes */
 #define CELLS_MOST 2e7  /* cells of a table that are examined */
 
 /* Why the file is not read again; NULL = it is. */
@@ -20,7 +20,7 @@ static const char *reason(const struct stretto_trainer *t, const struct dataset 
     struct stat st;
     if (d->piped || input_is(d->path) || file_is_remote(d->path) || stat(d->path, &st) != 0 || !S_ISREG(st.st_mode))
         return "the data are no file that could be read again";
-    const bool alone = t->model->m->seconds <= 0; /* not after a training: somebody waits for the report alone */
+    const bool alone = t->job.measure > 0; /* not after a training: somebody waits for the report alone */
     if ((f64)st.st_size > READ_LEAST + READ_RATE * t->model->m->seconds && !alone)
         return "the file is large beside the training: stretto check examines it";
     return NULL;

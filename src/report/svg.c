@@ -7,7 +7,7 @@
 #include "report/svg_part.h"
 #include "report/text.h"
 
-enum { HOVER_MOST = 200, PHONE = 400 };
+enum { HOVER_MOST = 200, PHONE = 400, FINE = 150 }; /* FINE: points of a line that a thick pen would blot */
 
 /* The plot area in pixels and its axes. */
 struct plot {
@@ -133,7 +133,7 @@ static void point_to(struct str *b, char op, f64 x, f64 y) {
 
 /* Draws a line; if several points share a pixel column, only its ends and extremes. */
 static void draw_line(struct str *b, const struct plot *p, const struct chart_layer *l) {
-    str_addf(b, "<path class=\"st-l st-l%d%s\" d=\"", l->role, l->thin ? " st-thin" : "");
+    str_addf(b, "<path class=\"st-l st-l%d%s\" d=\"", l->role, l->thin ? " st-thin" : l->n > FINE ? " st-fine" : "");
     bool pen = false, dense = l->n > 3 * (i32)p->w;
     f64 column = -1, lo = 0, hi = 0, last = 0;
     for (i32 i = 0; i < l->n; i++) {

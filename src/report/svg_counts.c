@@ -63,7 +63,7 @@ static void matrix_row(struct str *b, const struct matrix *m, i32 truth) {
         if (count[k] == 0) continue;
         rectangle(b, k == truth ? "st-f2" : "st-f1", x, y, m->cell - 1, m->cell - 1, 0.12 + 0.78 * share);
         if (numbers && text_width(text.s, 9.5) < m->cell + 2)
-            svg_text(b, x + 0.5 * (m->cell - 1), y + 0.5 * m->cell + 3, share > 0.5 ? "st-on" : "st-n", "middle", text.s);
+            svg_text(b, x + 0.5 * (m->cell - 1), y + 0.5 * m->cell + 3, share > 0.68 ? "st-on" : "st-n", "middle", text.s);
     }
 }
 

@@ -26,11 +26,23 @@ addEventListener('load', () => {
         }
         return 'rgb(255,255,255)';
     };
+    /* The color of a mark that a label of a chart lies on, blended with what is behind the chart. */
+    const under = e => {
+        const r = e.getBoundingClientRect(), x = (r.left + r.right) / 2, y = (r.top + r.bottom) / 2;
+        const hit = [...e.closest('svg').querySelectorAll('rect')].filter(m => {
+            const q = m.getBoundingClientRect();
+            return q.left <= x && x <= q.right && q.top <= y && y <= q.bottom;
+        }).pop();
+        const paper = behind(e);
+        if (!hit) return paper;
+        const s = getComputedStyle(hit), a = +s.fillOpacity, f = s.fill.match(/[\d.]+/g), g = paper.match(/[\d.]+/g);
+        return 'rgb(' + [0, 1, 2].map(i => a * f[i] + (1 - a) * g[i]).join(',') + ')';
+    };
     for (const e of document.querySelectorAll('h1,h2,h3,p,b,span,dt,dd,li,figcaption,th,td,code,a,summary,svg text')) {
         const own = [...e.childNodes].some(n => n.nodeType == 3 && n.textContent.trim()), s = getComputedStyle(e);
         const r = e.getBoundingClientRect();
         if (own && r.width > 0) {
-            const a = light(e.closest('svg') ? s.fill : s.color), b = light(behind(e));
+            const a = light(e.closest('svg') ? s.fill : s.color), b = light(e.closest('svg') ? under(e) : behind(e));
             if ((Math.max(a, b) + .05) / (Math.min(a, b) + .05) < 4.5) bad.push('little contrast: ' + e.textContent);
         }
         if (e.closest('.scroll') || e.closest('svg')) continue;

@@ -17,7 +17,7 @@
 #include "data/series_pick.h"
 #include "data/time.h"
 
-enum { SERIES = 16, WINDOWS = 512 };
+enum { SERIES = 16, WINDOWS = 512, CELLS = 4 << 20 };
 
 struct worth {
     const struct forecaster *f;
@@ -102,24 +102,26 @@ static int by_mean(const void *pa, const void *pb) {
     return strcmp(a->name, b->name);
 }
 
-/* A few series of many, evenly spread. */
-static err pick(struct worth *w, const struct series *s) {
-    const i32 n = imin(SERIES, s->ntarget);
-    i32 target[SERIES];
-    for (i32 i = 0; i < n; i++) target[i] = (i32)((i64)i * s->ntarget / n);
-    return series_pick(s, target, n, w->a, &w->s);
-}
-
-/* Windows of validation, thinned so that there are about WINDOWS in all series. */
-static bool choose_windows(struct worth *w, i64 from, i64 to) {
+/* Windows of validation, thinned so that there are about WINDOWS in all series that are looked at. */
+static bool choose_windows(struct worth *w, const struct series *s, i64 from, i64 to, i32 *series) {
     const struct forecast_spec *spec = &w->f->spec;
     w->set = (struct window_set){.first = lmax(from, spec->context), .end = to - spec->horizon + 1, .stride = 1};
-    const i64 n = window_origins(&w->set), most = imax(4, WINDOWS / w->s.ntarget);
+    const i64 n = window_origins(&w->set), room = CELLS / lmax(1, s->nrow * (1 + s->npast + s->nknown + s->ncat));
     if (n < 1) return false;
-    if (n > most) w->set.stride = forecast_stride((n + most - 1) / most, w->s.freq.season);
+    *series = (i32)lmin(s->ntarget, lmax(SERIES, lmin(WINDOWS / n, room))); /* many of them where each has few windows */
+    const i64 most = imax(4, WINDOWS / *series);
+    if (n > most) w->set.stride = forecast_stride((n + most - 1) / most, s->freq.season);
     w->from = lmax(0, w->set.first - spec->context);
     w->to = to;
     return true;
+}
+
+/* Series of many, evenly spread. */
+static err pick(struct worth *w, const struct series *s, i32 n) {
+    i32 *target;
+    ARENA_NEW(w->a, target, n);
+    for (i32 i = 0; i < n; i++) target[i] = (i32)((i64)i * s->ntarget / n);
+    return series_pick(s, target, n, w->a, &w->s);
 }
 
 static err all_columns(struct worth *w, f64 budget, struct columns_worth *out) {
@@ -143,7 +145,9 @@ err forecast_columns(const struct forecaster *f, const struct series *s, i64 fro
                      const struct resources *use, struct arena *a, struct columns_worth *out) {
     struct worth w = {.f = f, .use = use, .a = a};
     *out = (struct columns_worth){.all = series_covariates(s) + uses_calendar(f, s)};
+    i32 series;
     if (out->all == 0) return 0;
-    TRY(pick(&w, s));
-    return choose_windows(&w, from, to) ? all_columns(&w, budget, out) : 0;
+    if (!choose_windows(&w, s, from, to, &series)) return 0;
+    TRY(pick(&w, s, series));
+    return all_columns(&w, budget, out);
 }

@@ -12,8 +12,7 @@
 #include "learn/series_set.h"
 
 #define SHARE 0.02 /* of the time of training, for measurements of the report */
-#define LEAST 0.3  /* seconds for them after a training, at least */
-#define ALONE 5.0  /* and of a report that is written on its own */
+#define LEAST 0.3  /* seconds for them, at least */
 
 /* --- error by step, forecasts --- */
 static err fill_steps(struct page *p) {
@@ -222,7 +221,7 @@ err forecast_report(const struct model *m, const struct learn_job *job, const st
     use.events = NULL; /* the run is over: its notes are written */
     struct page p = {.f = f, .s = series_of(job->data), .o = job->o, .scores = forecast_detail(s), .a = a, .r = r, .use = &use,
                      .split = job->split.test > 0 ? &job->split : NULL,
-                     .seconds = m->seconds > 0 ? dmax(LEAST, SHARE * m->seconds) : ALONE};
+                     .seconds = job->measure > 0 ? job->measure : dmax(LEAST, SHARE * m->seconds)};
     r->parameters = f->nmember > 0 ? f->net.ntheta : 0;
     r->ncurve = f->nmember;
     r->loss = f->spec.loss;
