@@ -25,13 +25,25 @@ PLAIN = re.compile(r"\w[\w .+-]*")  # a word that a file holds without quotes
 MISSING = {"na", "n/a", "nan", "null", "none"}
 
 
+def seed_of(random_state: Any) -> int:
+    """An int as it is; a seed drawn from a RandomState, or from that of NumPy for None."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(1, 2**31 - 1))
+
+
+def threads_of(n_jobs: Any) -> int:
+    """n_jobs as joblib reads it: None = 1, or what a parallel_config() says; -1 = all cores."""
+    return int(effective_n_jobs(n_jobs))
+
+
 class Estimator(BaseEstimator):
     """The base of all; a subclass names its task and the options of its parameters."""
 
     _task = ""
     _names: Mapping[str, str] = {}  # parameter: option, where the names differ
     _own = ("n_jobs", "random_state", "options")
-    n_jobs: Any
+    n_jobs: Optional[int]
     random_state: Any
     options: Optional[dict[str, Any]]
     n_features_in_: int
@@ -42,15 +54,10 @@ class Estimator(BaseEstimator):
         tags.input_tags.allow_nan = self._task != "kmeans"
         return tags
 
-    def _seed(self) -> int:
-        if isinstance(self.random_state, (int, np.integer)):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(1, 2**31 - 1))
-
     def _options(self) -> dict[str, Any]:
         """The parameters as options of train(); those of None keep the default of the library."""
         given = {self._names.get(n, n): v for n, v in self.get_params(deep=False).items() if n not in self._own}
-        return {**given, "seed": self._seed(), "threads": effective_n_jobs(self.n_jobs), "task": self._task, **(self.options or {})}
+        return {**given, "seed": seed_of(self.random_state), "threads": threads_of(self.n_jobs), "task": self._task, **(self.options or {})}
 
     def _train(self, data: Mapping[str, Any], rows: int, **given: Any) -> None:
         if rows < 2:
@@ -58,7 +65,7 @@ class Estimator(BaseEstimator):
         self.model_ = train(data, **given, **self._options())
 
     def _forecast(self, data: Mapping[str, Any]) -> Forecast:
-        return self.model_.predict(data, threads=effective_n_jobs(self.n_jobs))
+        return self.model_.predict(data, threads=threads_of(self.n_jobs))
 
     def _predict(self, X: Any) -> Forecast:
         raise NotImplementedError
