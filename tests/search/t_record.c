@@ -99,5 +99,7 @@ int main(void) {
                                        cmocka_unit_test(another_search_is_refused), cmocka_unit_test(a_damaged_line_is_named)};
     t_begin();
     sim_search(&o, &s, 4, 1, 8);
-    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    opt_free(&o);
+    return failed ? 1 : 0;
 }
