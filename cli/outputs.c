@@ -60,9 +60,11 @@ stretto_err cli_outputs(const struct cli *c) {
     const struct options *o = &c->o;
     TRY(look(c, "--out", o->out));
     TRY(look(c, "--log", o->log));
+    TRY(look(c, "--onnx", o->onnx));
     TRY(look(c, "--trace", o->trace));
     TRY(look(c, "--plot", o->plot));
     TRY(look(c, "--scores", o->scores));
+    TRY(look(c, "--pdf", o->pdf));
     TRY(look(c, "--write-config", o->write_config));
     return look(c, "--save", o->save);
 }

@@ -17,7 +17,7 @@ static stretto_err mean_budget(const struct cli *c, stretto_err e) {
     char fix[96];
     f64 seconds;
     if (e != -E102 || !c->o.time || !str_time(c->o.time, &seconds)) return e;
-    snprintf(fix, sizeof fix, "--time-limit %.40s", c->o.time);
+    snprintf(fix, sizeof fix, "no --time, and --time-limit %.40s", c->o.time);
     return FAIL_AT(E102, "--time", fix, "--time names the column of time, and the data have no column \"%.40s\"; the time of the "
                    "search is --time-limit", c->o.time);
 }

@@ -22,7 +22,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import results
 
-DATA = results.ROOT.parent / "shared" / "data"
+DATA = pathlib.Path(os.environ.get("STRETTO_SHARED") or results.ROOT.parent / "shared") / "data"
 PROTOCOLS = results.ROOT / "bench" / "protocols"
 ROWS = ["model", "base", "naive", "snaive", "ridge"]
 

@@ -189,6 +189,13 @@ STRETTO_API double stretto_trainer_skill(const stretto_trainer *self);
 /* Write the model atomically and mark the run directory as finished.  E105: not trained yet.  E702, E703: cannot write. */
 STRETTO_API stretto_err stretto_trainer_save(stretto_trainer *self, const char *path);
 STRETTO_API stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path); /* write the report; E105: no run */
+/* Write the report of a trained model again: of a run directory, or of a model file.  data_path NULL: the data of the run, which
+ * MODEL.run names, too; the parts are those of the training.  Other data are scored as stretto_eval scores them.  config (may be
+ * NULL): options threads, device, kernel, memory and stride.  html_path NULL: RUN/report.html, or MODEL.html with other data.
+ * *path_out is the path that was written; free it with stretto_text_free.  E105: no data are named.  E705: no model of that run.
+ * E702, E703: cannot write. */
+STRETTO_API stretto_err stretto_report(const char *run_or_model, const char *data_path, stretto_config *config,
+                                       const char *html_path, char **path_out);
 /* Draw a forecast of the test split next to the actual values, as SVG.  E105 before run; E106: no test split. */
 STRETTO_API stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path);
 /* Write the tasks of all threads in Chrome trace format.  E105 before run. */
@@ -322,7 +329,7 @@ STRETTO_API stretto_err stretto_graph(stretto_config *config, const char *method
 STRETTO_API void stretto_graph_stop(void);
 
 /* --- 10 ONNX --- */
-/* Write a model of --task forecast as an ONNX graph (opset 14), atomically: inputs in original units, outputs mean
+/* Write a model as an ONNX graph (opset 14), atomically: of a forecaster inputs in original units, outputs mean
  * [batch][horizon] and quantiles [batch][horizon][quantiles]; docs/onnx.md.  mean_only != 0: no quantiles.  E904: the model has
  * parts that ONNX cannot express; the message lists all of them.  E702, E703: cannot write. */
 STRETTO_API stretto_err stretto_model_export_onnx(stretto_model *self, const char *path, int mean_only);

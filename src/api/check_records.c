@@ -167,15 +167,26 @@ static err collect_facts(struct records *r) {
     return str_ok(&r->facts);
 }
 
+static err look_at_set(struct records *r) {
+    const struct sequence_looks looks = {add_look, r};
+    if (r->set->kind == &data_table) return look_at_table(r, table_set_of(r->set));
+    if (r->set->kind == &data_tokens) return look_at_tokens(r, token_set_of(r->set));
+    return r->set->kind == &data_sequences ? check_sequences(sequence_set_of(r->set), &looks) : 0;
+}
+
+err check_record_set(const struct options *o, struct dataset *set, struct findings *out) {
+    struct records r = {.o = o, .set = set};
+    const err e = look_at_set(&r);
+    *out = r.found;
+    return e;
+}
+
 static err look(struct records *r, const struct learner *l, const char *path) {
     struct split split;
     i64 horizon;
     err e = l->data->read(r->o, path, &r->set);
     if (e >= 0) e = collect_facts(r);
-    if (e >= 0 && r->set->kind == &data_table) e = look_at_table(r, table_set_of(r->set));
-    if (e >= 0 && r->set->kind == &data_tokens) e = look_at_tokens(r, token_set_of(r->set));
-    const struct sequence_looks looks = {add_look, r};
-    if (e >= 0 && r->set->kind == &data_sequences) e = check_sequences(sequence_set_of(r->set), &looks);
+    if (e >= 0) e = look_at_set(r);
     stretto_data data = {.set = r->set};
     if (e >= 0) e = trainer_check(r->o, &data, &horizon, &split);
     if (e >= 0 || e == -E601) return e;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/keep.h"
+#include "api/report_quality.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "gpu/gpu.h"
@@ -44,7 +45,8 @@ static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
 static err fill_curves(struct filler *p) {
     struct report_curve *curve;
     const i32 n = p->r.ncurve; /* the learner has set it */
-    if (n == 0) return 0;
+    if (p->t->history.n == 0) p->r.ncurve = 0; /* loaded from a file, without its run */
+    if (p->r.ncurve == 0) return 0;
     ARENA_NEW(&p->a, curve, n);
     for (i32 m = 0; m < n; m++) TRY(fill_curve(p, m, &curve[m]));
     p->r.curve = curve;
@@ -57,6 +59,7 @@ static err fill_splits(struct filler *p) {
     const struct dataset *d = p->t->data->set;
     i64 row[4] = {0, sp->train, sp->validation, sp->test};
     static const char *const name[3] = {"train", "validation", "test"};
+    if (sp->test == 0) return 0; /* the model was trained on other data */
     i64 windows[3] = {p->m->train_records, p->m->valid_records, p->t->scores.records};
     struct report_split *out;
     ARENA_NEW(&p->a, out, 3);
@@ -215,7 +218,9 @@ static const char *command_line(struct filler *p, const char *data) {
     add_word(&line, data);
     for (i32 i = 0; i < OPT_COUNT; i++) {
         const struct opt_meta *m = &p->t->o.meta[i];
-        if ((m->rank == OPT_RANK_FLAG || m->rank == OPT_RANK_API) && m->text)
+        const bool given = m->origin && (strcmp(m->origin, "flag") == 0 || strcmp(m->origin, "API call") == 0);
+        const bool loaded = m->rank == OPT_RANK_FILE && given; /* with the model */
+        if ((loaded || m->rank == OPT_RANK_FLAG || m->rank == OPT_RANK_API) && m->text)
             add_flag(&line, opt_info((enum opt_id)i), m->text);
     }
     const char *copy = arena_strdup(&p->a, str_text(&line));
@@ -241,6 +246,7 @@ static err fill(struct filler *p) {
     TRY(fill_splits(p));
     TRY(fill_facts(p));
     TRY(fill_options(p));
+    TRY(report_quality(t, &p->a, &p->r.quality));
     TRY(spans_of(p->m, &p->a, &span));
     p->r.span = span;
     p->r.nspan = p->m->nspan;

@@ -11,13 +11,19 @@
 #ifndef STRETTO_API_TUNE_H
 #define STRETTO_API_TUNE_H
 
+#include <stdatomic.h>
+
 #include "api/api.h"
 #include "search/record.h"
 
 /* A thread that fits trials, one at a time, with a thread pool of one. */
 struct tune_worker {
     struct run_context ctx;
-    volatile int stop; /* ends its fit: the search was stopped, or its time is over */
+    _Atomic int end;   /* its fit is to end: the search was stopped, its time is over, or the fit is slow */
+    volatile int stop; /* the same for the fit, on its own thread: `events` copy `end` */
+    struct events events;
+    _Atomic bool slow; /* the fit takes too large a share of --time-limit */
+    _Atomic f64 since; /* clock_now() at the beginning of its fit; 0 = none that may be ended */
     struct tune *t;
 };
 

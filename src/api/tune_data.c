@@ -25,17 +25,17 @@ static err resolve_usual(struct tune *t, void *spec) {
 static i64 least_part(const struct tune *t) { return is_series(t) ? t->usual.horizon : RECORDS_PART; }
 
 /* Records that the parts cover: the validation part; where it is too short for so many, up to two fifths of the records, and up
- * to a half for the blocks without which chance cannot be told. */
-static i64 covered(i64 rows, i64 held, i64 least) {
-    const i64 some = lmin(LADDER_PARTS * least, lmax(held, rows * 2 / 5));
+ * to a half for the blocks without which chance cannot be told.  Without an order of time older records are as good as newer
+ * ones, so two fifths always. */
+static i64 covered(const struct tune *t, i64 rows, i64 held, i64 least) {
+    const i64 most = lmax(held, rows * 2 / 5), some = is_series(t) ? lmin(LADDER_PARTS * least, most) : most;
     return lmax(held, lmax(some, lmin((GUARD_BLOCKS + 1) * least, rows / 2)));
 }
 
 static err too_short(const struct tune *t, i64 need) {
     const i64 rows = t->split.validation, room = rows / 2 - LADDER_PARTS;
-    char fix[96] = "stretto train   (the defaults, without a search)";
-    if (is_series(t) && room >= 1)
-        snprintf(fix, sizeof fix, "--horizon %lld   or   stretto train   (the defaults, without a search)", (long long)room);
+    char fix[96] = "more records   or   train with the defaults";
+    if (is_series(t) && room >= 1) snprintf(fix, sizeof fix, "--horizon %lld   or   train with the defaults", (long long)room);
     return FAIL_AT(E301, NULL, fix, "a search scores trials on %d parts of %lld records in the last half of those before the "
                    "test, which needs %lld records; the data have %lld", LADDER_PARTS, (long long)least_part(t),
                    (long long)(2 * need), (long long)rows);
@@ -45,7 +45,7 @@ static err too_short(const struct tune *t, i64 need) {
 static err cut_parts(struct tune *t) {
     const i64 rows = t->split.validation, held = rows - t->split.train, least = least_part(t);
     const i64 need = least + LADDER_PARTS - 1;
-    const i64 stride = is_series(t) ? lmax(1, t->usual.stride) : 1, room = covered(rows, held, least);
+    const i64 stride = is_series(t) ? lmax(1, t->usual.stride) : 1, room = covered(t, rows, held, least);
     if (room < need || (rows - room < need && held < room)) return too_short(t, need);
     i64 length = lmax(least, room / LADDER_PARTS), step = lmin(length, (room - length) / (LADDER_PARTS - 1));
     if (length / stride * stride >= least) length = length / stride * stride;
@@ -56,7 +56,7 @@ static err cut_parts(struct tune *t) {
         t->to[p] = t->from[p] + length;
     }
     t->ngroup = rows < ROWS_8 ? 8 : rows < ROWS_4 ? 4 : rows < ROWS_2 ? 2 : 1;
-    t->search.ladder.block = (i32)((length + step - 1) / step);
+    t->search.ladder.block = imax(1, (i32)((length + step / 2) / step));
     t->held = held == 0 ? -1 : opt_given(&t->o, OPT_validation) && !opt_is_auto(&t->o, OPT_validation) ? held : 0;
     return 0;
 }
@@ -73,20 +73,23 @@ struct split tune_split(const struct tune *t, i32 group) {
 /* Given options stay; so does what the learner does not use, or what follows from the data. */
 static bool is_fixed(const void *self, enum opt_id id) {
     const struct tune *t = self;
-    return opt_given(&t->o, id) || !learner_takes(t->learner, id);
+    const bool network = id != OPT_base && id != OPT_context;
+    if (is_series(t) && network && !t->usual.correction) return true; /* there is none */
+    return opt_given(&t->o, id) || !learner_takes(t->learner, id) || (id == OPT_preset && !is_series(t));
 }
 
 static err open_space(struct tune *t) {
     const bool steps = opt_is_auto(&t->usual, OPT_steps) || !is_series(t);
     const i32 block = t->search.ladder.block;
+    t->search.least = is_series(t) ? 1e-3 : 0.25;
     t->search.seed = (u64)t->o.seed;
     t->search.most = opt_is_auto(&t->o, OPT_trials) ? 0 : (i32)t->o.trials;
     space_make(&t->usual, is_fixed, t, t->given->ncol - t->given->ntarget, &t->search.space);
     ladder_make(t->ngroup, t->nparts / t->ngroup, !steps && t->usual.correction, &t->search.ladder);
     t->search.ladder.block = block;
     if (t->search.space.n > 0) return 0;
-    return FAIL_AT(E106, "--task", "stretto train", "nothing is left to tune: --task %s has no other option that a search varies",
-                   t->learner->name);
+    return FAIL_AT(E106, "--task", "train with the defaults",
+                   "nothing is left to tune: --task %s has no other option that a search varies", t->learner->name);
 }
 
 /* Scales the private copy by the rows of the smallest fit, once: fits only read it. */
@@ -110,8 +113,8 @@ err tune_open_data(struct tune *t) {
         return FAIL_AT(E106, "--task", "data opened with the options of this task", "%s learns from data of the kind %s, these "
                        "are of the kind %s", t->learner->name, t->learner->data->name, t->given->kind->name);
     if (!t->given->kind->before)
-        return FAIL_AT(E106, "--task", "stretto train", "--task %s cannot be tuned: a search cannot hide records of its data",
-                       t->learner->name);
+        return FAIL_AT(E106, "--task", "train with the defaults",
+                       "--task %s cannot be tuned: a search cannot hide records of its data", t->learner->name);
     if (t->learner->spec_bytes && !(spec = mem_alloc(t->learner->spec_bytes))) return -E601;
     err e = resolve_usual(t, spec);
     if (e >= 0) e = cut_parts(t);

@@ -60,7 +60,8 @@ static void trial_line(const struct tune *t, const struct placed *p, struct str 
     const struct trial *trial = &t->search.trial[p->trial];
     char score[24] = "-", fits[24];
     if (p->level == -2) snprintf(score, sizeof score, "failed");
-    if (!isnan(p->score)) snprintf(score, sizeof score, "%+.1f %%", percent(p->score));
+    if (percent(p->score) > 999) snprintf(score, sizeof score, "> +999 %%");
+    else if (!isnan(p->score)) snprintf(score, sizeof score, "%+.1f %%", percent(p->score));
     snprintf(fits, sizeof fits, "%d/%d", trial->done, t->search.ladder.nfit);
     str_addf(out, "%5d  %9s  %5s  %8.1f  ", p->trial, score, fits, trial->seconds);
     point_label(&t->search.space, &trial->at, out);

@@ -15,10 +15,18 @@ enum { WORKERS_MOST = 256 };
 #define POLL_S 0.02   /* between two looks at the clock and the stop flag */
 #define SHOW_S 0.2    /* between two reports of progress */
 #define WAIT_S 86400. /* ranks wait for the fits of others */
+#define SLOW 0.2      /* share of --time-limit that one fit may take */
 
 volatile int tune_stop;
 
 /* ------------------------------------------------------------------ workers ------------------------------------------------- */
+
+/* Every step of a fit, and long work several times a second, comes here on the thread of the fit. */
+static void look_up(void *self, const struct event *e) {
+    struct tune_worker *w = self;
+    (void)e;
+    if (atomic_load(&w->end)) w->stop = 1;
+}
 
 err tune_open_workers(struct tune *t) {
     const i32 cores = t->ctx.devices.n > 0 || t->ctx.use.nforward > 0 ? 1 : t->ctx.machine->ndevice;
@@ -28,6 +36,7 @@ err tune_open_workers(struct tune *t) {
     for (; e >= 0 && t->nworker < imin(cores, WORKERS_MOST); t->nworker++) {
         struct tune_worker *w = &t->worker[t->nworker];
         w->t = t;
+        events_add(&w->events, (struct sink){look_up, w});
         e = run_context_open(&t->alone, NULL, &w->stop, false, &w->ctx);
     }
     return e;
@@ -78,15 +87,29 @@ static bool is_wanted(const struct tune *t, const struct tune_task *task) {
     return !t->search.trial[task->trial].failed;
 }
 
+/* One fit.  False: it was stopped.  A slow one ends as a failure, so that the search goes on with others; the defaults may take
+ * their time, for without them nothing can be compared. */
+static bool fit_task(struct tune *t, struct tune_worker *w, struct tune_task *task) {
+    task->line = (struct record_line){.trial = task->trial};
+    if (task->trial > 0) atomic_store(&w->since, clock_now());
+    const err e = tune_fit(t, w, &t->search.trial[task->trial].at, task->fit, &task->line);
+    atomic_store(&w->since, 0);
+    if (!atomic_exchange(&w->slow, false)) return e == 0;
+    w->stop = 0;
+    atomic_store(&w->end, 0);
+    task->line.failed = e != 0;
+    if (e != 0) snprintf(task->line.why, sizeof task->line.why, "a fit took more than %.0f %% of --time-limit", 100 * SLOW);
+    return true;
+}
+
 static void *work(void *self) {
     const struct hand *h = self;
     struct round *r = h->r;
     struct tune *t = r->t;
-    for (i32 i; !h->w->stop && (i = atomic_fetch_add(&r->next, 1)) < t->ntask;) {
+    for (i32 i; !atomic_load(&h->w->end) && (i = atomic_fetch_add(&r->next, 1)) < t->ntask;) {
         struct tune_task *task = &t->task[i];
         if (!is_wanted(t, task)) continue;
-        task->line = (struct record_line){.trial = task->trial};
-        if (tune_fit(t, h->w, &t->search.trial[task->trial].at, task->fit, &task->line) != 0) break;
+        if (!fit_task(t, h->w, task)) break;
         keep_result(r, task);
         task->done = true;
         atomic_fetch_add(&r->finished, 1);
@@ -113,13 +136,24 @@ static void show(struct tune *t, const struct round *r, f64 now) {
                                            .train = (f64)NAN, .valid = (f64)NAN});
 }
 
+static void end_slow(struct tune *t, f64 now) {
+    for (i32 i = 0; i < t->nworker && t->limit > 0; i++) {
+        struct tune_worker *w = &t->worker[i];
+        const f64 since = atomic_load(&w->since);
+        if (since <= 0 || now - since < SLOW * t->limit || atomic_exchange(&w->slow, true)) continue;
+        atomic_store(&w->end, 1);
+    }
+}
+
 static void watch(struct tune *t, struct round *r) {
     f64 shown = 0;
     while (atomic_load(&r->left) > 0) {
         const f64 now = clock_now();
         t->stopped = t->stopped || tune_stop;
         t->timed_out = t->timed_out || (t->limit > 0 && tune_elapsed(t, now) > t->limit);
-        for (i32 i = 0; i < t->nworker && (t->stopped || t->timed_out || r->e < 0); i++) t->worker[i].stop = 1;
+        for (i32 i = 0; i < t->nworker && (t->stopped || t->timed_out || r->e < 0); i++)
+            atomic_store(&t->worker[i].end, 1);
+        end_slow(t, now);
         if (now - shown > SHOW_S) show(t, r, shown = now);
         clock_sleep(POLL_S);
     }

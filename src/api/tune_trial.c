@@ -61,7 +61,7 @@ static err prepare(struct trial_run *r, struct tune_worker *w, const struct poin
     r->job.data = t->data;
     r->job.split = t->split;
     r->job.use = w->ctx.use;
-    r->job.use.events = NULL;
+    r->job.use.events = &w->events;
     r->job.use.stop = &w->stop;
     if (t->learner->spec_bytes && !(r->job.spec = mem_alloc(t->learner->spec_bytes))) return -E601;
     TRY(resolve(r));

@@ -89,6 +89,9 @@ struct read_options {
  * caller frees with table_free (NULL is allowed, also after a failure). */
 err table_read(const char *path, const struct read_options *o, struct table **out);
 void table_free(struct table *t);
+/* table_cut.c: the first rows of a table, in an order drawn by the seed.  It borrows names and words of t, which must outlive it.
+ * E601 .. E703. */
+err table_before(const struct table *t, i64 rows, u64 seed, struct table **out);
 err table_index(struct table *t); /* fills t->index, for the functions that find a column by its name */
 /* From UTC to the zone of the first cell, and frees c->offset.  Where offsets change with daylight saving time and all rows have
  * the same time of the day, they are days: the dates as they are written. */

@@ -2,6 +2,7 @@
  *
  *     resolve   target, split (no test part unless --test names one: the out-of-bag score is honest)
  *     fit       targets -> bins -> trees in waves -> out-of-bag votes */
+#include "learn/forest/graph.h"
 #include "learn/forest/forest.h"
 
 #include <math.h>
@@ -323,7 +324,8 @@ void forest_free(struct model *m) {
 
 static const struct model_ops ops = {.open = open_file, .take = take, .predict = forest_predict_rows, .score = forest_score,
                                      .describe = forest_describe, .report = forest_report, .save = forest_save,
-                                     .load = forest_load, .free = forest_free};
+                                     .load = forest_load, .graph = forest_graph,
+                                     .graph_check = forest_graph_check, .free = forest_free};
 
 static const enum opt_id takes[] = {OPT_trees, OPT_depth, OPT_min_leaf, OPT_mtry, OPT_reduce, OPT_criterion, OPT_class_weights,
                                     OPT_voting, OPT_importance_by, OPT_seed, OPT_time_limit, OPT_checkpoint_every,

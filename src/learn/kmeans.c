@@ -2,6 +2,7 @@
  *
  *     resolve   numbers alone, no missing cells; no test part unless --test names one
  *     fit       scales -> points -> for each restart: seeds, iterations of Lloyd or batches -> the one of least inertia */
+#include "learn/kmeans/graph.h"
 #include "learn/kmeans/search.h"
 
 #include <math.h>
@@ -227,7 +228,8 @@ err kmeans_fit(const struct learn_job *job, struct model **out) {
 
 static const struct model_ops ops = {.open = kmeans_open, .take = kmeans_take, .predict = kmeans_predict, .score = kmeans_score,
                                      .describe = kmeans_describe, .report = kmeans_report, .save = kmeans_save,
-                                     .load = kmeans_load, .free = kmeans_free};
+                                     .load = kmeans_load, .graph = kmeans_graph,
+                                     .graph_check = kmeans_graph_check, .free = kmeans_free};
 
 static err check(const struct options *o) {
     if (o->trim > 0 && o->minibatch > 0)

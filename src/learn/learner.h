@@ -206,6 +206,7 @@ struct learn_job {
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* continue from the newest checkpoint of run_dir */
+    f64 measure;                    /* seconds that a report may measure for; 0 = a share of those of the training */
     f64 spent;                      /* seconds of the time limit that an attempt which lost its device has used */
     void (*healed)(void *owner, const struct comm_loss *loss); /* called after ranks died and the survivors were renumbered;
                                                                 * may be NULL */

@@ -438,7 +438,7 @@ static err draw(struct sequence_set *s, u64 seed) {
 err sequence_set_split(const struct options *o, struct sequence_set *s, struct split *out) {
     static const char fifth[] = "20%";
     const struct series bare = {.nrow = s->set.nrow};
-    TRY(draw(s, (u64)o->seed));
+    if (!s->cut) TRY(draw(s, (u64)o->seed));
     if (out->test > 0) return 0;
     return split_make(&bare, s->set.nrow, opt_is_auto(o, OPT_validation) ? fifth : o->validation,
                       !opt_is_auto(o, OPT_test) ? o->test
@@ -457,9 +457,51 @@ const char *sequence_name(const struct sequence_set *s, i64 sequence, char out[2
     return row_name(s, s->row[s->first[sequence]], out);
 }
 
+/* The first records in the order that sequence_set_split drew. */
+static err copy_records(const struct sequence_set *from, i64 rows, struct sequence_set *s) {
+    NEW(s->channel, from->nchannel + 1);
+    NEW(s->id, from->nid + 1);
+    NEW(s->first, rows + 1);
+    NEW(s->length, rows + 1);
+    NEW(s->at, rows + 1);
+    memcpy(s->channel, from->channel, sizeof *s->channel * (size_t)from->nchannel);
+    memcpy(s->id, from->id, sizeof *s->id * (size_t)from->nid);
+    s->nstep = 0;
+    for (i64 k = 0; k < rows; k++) {
+        s->at[k] = k;
+        s->length[k] = from->length[from->at[k]];
+        s->nstep += s->length[k];
+        s->first[k + 1] = s->first[k] + s->length[k];
+    }
+    NEW(s->row, s->t->nrow + 1); /* as many as hash() reads */
+    for (i64 k = 0; k < rows; k++)
+        memcpy(s->row + s->first[k], from->row + from->first[from->at[k]], sizeof *s->row * (size_t)s->length[k]);
+    return 0;
+}
+
+static err before(const struct dataset *d, i64 rows, u64 seed, struct dataset **out) {
+    const struct sequence_set *from = sequence_set_of(d);
+    struct sequence_set *s;
+    (void)seed; /* the order is drawn already */
+    TRY(dataset_new(&data_sequences, d->path, sizeof *s, &s));
+    struct dataset head = s->set;
+    *s = *from;
+    head.ncol = d->ncol;
+    head.ntarget = d->ntarget;
+    head.nrow = rows;
+    s->set = head;
+    s->cut = true;
+    s->channel = s->id = s->length = NULL;
+    s->row = s->first = s->at = NULL;
+    const err e = copy_records(from, rows, s);
+    if (e < 0) dataset_free(&s->set);
+    else *out = &s->set;
+    return e;
+}
+
 static void free_set(struct dataset *d) {
     struct sequence_set *s = sequence_set_of(d);
-    table_free(s->t);
+    if (!s->cut) table_free(s->t);
     mem_free(s->channel);
     mem_free(s->id);
     mem_free(s->row);
@@ -510,6 +552,7 @@ const struct data_kind data_sequences = {
     .name = "sequences",
     .takes = takes,
     .read = sequence_set_read,
+    .before = before,
     .free = free_set,
     .hash = hash,
     .column = column,

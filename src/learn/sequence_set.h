@@ -32,6 +32,7 @@ struct sequence_set {
     i32 *length;   /* [nrow] steps of sequence i */
     i64 *at;       /* [nrow] sequence of record k */
     i64 change;    /* per_step: a row whose label differs from the one before */
+    bool cut;      /* by data_kind.before: the table is another set's, and the order of records stays */
 };
 
 extern const struct data_kind data_sequences;

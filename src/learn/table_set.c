@@ -155,6 +155,24 @@ static err read_file(const struct options *o, const char *path, struct dataset *
     return table_set_read(o, path, o->target, false, out);
 }
 
+static err before(const struct dataset *d, i64 rows, u64 seed, struct dataset **out) {
+    const struct table_set *from = table_set_of(d);
+    struct table_set *s;
+    TRY(dataset_new(&data_table, d->path, sizeof *s, &s));
+    s->set.ncol = d->ncol;
+    s->set.ntarget = d->ntarget;
+    s->target = from->target;
+    s->ninput = from->ninput;
+    s->ntime = from->ntime;
+    err e = mem_new((void **)&s->input, from->ninput + 1, sizeof *s->input);
+    for (i32 i = 0; e >= 0 && i < from->ninput; i++) s->input[i] = from->input[i];
+    if (e >= 0) e = table_before(from->t, rows, seed, &s->t);
+    if (e >= 0) s->set.nrow = s->t->nrow;
+    if (e < 0) dataset_free(&s->set);
+    else *out = &s->set;
+    return e;
+}
+
 static void free_set(struct dataset *d) {
     struct table_set *s = table_set_of(d);
     table_free(s->t);
@@ -208,6 +226,7 @@ const struct data_kind data_table = {
     .name = "table",
     .takes = takes,
     .read = read_file,
+    .before = before,
     .free = free_set,
     .hash = hash,
     .column = column,

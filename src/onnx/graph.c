@@ -197,9 +197,10 @@ err onnx_graph_text(struct onnx_graph *g, const char *what, struct str *out) {
     struct str graph = {0};
     TRY(str_ok(&g->reasons));
     if (g->nreason > 0)
-        return FAIL_AT(E904, what, "a model trained without these parts (docs/onnx.md lists what ONNX can express)",
-                       "ONNX cannot express %d part%s of this model: %s", g->nreason, g->nreason > 1 ? "s" : "",
-                       str_text(&g->reasons));
+        return FAIL_AT(
+            E904, what,
+            g->nreason == 1 && g->fix ? g->fix : "a model trained without these parts (docs/onnx.md lists what ONNX can express)",
+            "ONNX cannot express %d part%s of this model: %s", g->nreason, g->nreason > 1 ? "s" : "", str_text(&g->reasons));
     wire_int(out, MODEL_IR, ONNX_IR);
     wire_text(out, MODEL_PRODUCER, "stretto");
     graph_message(g, "stretto", &graph);

@@ -31,6 +31,7 @@ struct onnx_graph {
     const char *prefix;
     struct str reasons; /* what cannot be expressed, one a line */
     i32 nreason;
+    const char *fix; /* the remedy where there is one reason alone; NULL = none is known */
     bool failed, ml; /* out of memory; nodes of ai.onnx.ml are used */
     struct arena arena;
 };

@@ -88,9 +88,9 @@ void html_slices(struct str *b, const struct report *r) {
             text.len = 0;
             str_addf(&text, "%s, %s, last step", r->slices[i].layer, way ? "backward" : "forward");
             html_text(b, "h3", "", str_text(&text));
-            str_add(b, "<div class=\"scroll\"><div class=\"wide\">\n");
+            str_add(b, "<div class=\"scroll\">\n");
             picture(b, &r->slices[i], way);
-            str_add(b, "</div></div>\n");
+            str_add(b, "</div>\n");
         }
     str_free(&text);
     html_end(b);

@@ -125,15 +125,20 @@ static int by_error(const void *pa, const void *pb) {
     return a->line - b->line;
 }
 
+static bool has_mase(const struct score_lines *l) {
+    struct line_values v;
+    for (i32 i = 0; i < l->n; i++) {
+        lines_values(l, i, &v);
+        if (!isnan(v.mase)) return true;
+    }
+    return false;
+}
+
 /* Lines that have an error, worst first; returns their number. *all: with the others that have cells, which follow. */
 static i32 rank(const struct score_lines *l, struct ranked *of, i32 *all) {
     struct line_values v;
-    bool mase = false;
+    const bool mase = has_mase(l);
     i32 n = 0;
-    for (i32 i = 0; i < l->n && !mase; i++) {
-        lines_values(l, i, &v);
-        mase = !isnan(v.mase);
-    }
     for (i32 i = 0; i < l->n; i++) {
         lines_values(l, i, &v);
         const f64 error = mase ? v.mase : v.mae;
@@ -146,6 +151,17 @@ static i32 rank(const struct score_lines *l, struct ranked *of, i32 *all) {
         if (l->line[i].n > 0 && isnan(mase ? v.mase : v.mae)) of[(*all)++] = (struct ranked){0, i};
     }
     return n;
+}
+
+err lines_order(const struct score_lines *l, i32 *order, i32 *n, bool *mase) {
+    struct ranked *of;
+    i32 all;
+    NEW(of, imax(1, l->n));
+    *n = rank(l, of, &all);
+    *mase = has_mase(l);
+    for (i32 i = 0; i < *n; i++) order[i] = of[i].line;
+    mem_free(of);
+    return 0;
 }
 
 static void show(struct lines_shown *out, i32 line, const char *text) {

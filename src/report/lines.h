@@ -48,6 +48,9 @@ void lines_csv(struct str *b, const struct score_lines *l);
 /* ,"series":[{..},..] or ,"groups":[..]: members of an object that is open. */
 void lines_json(struct str *b, const struct score_lines *l);
 
+/* All lines that have an error, worst first: order [*n], room for l->n. *mase: ranked by MASE, else by MAE. E601. */
+err lines_order(const struct score_lines *l, i32 *order, i32 *n, bool *mase);
+
 /* The lines for the user, worst first: all of a few, else the three worst, the median and the best. */
 enum { LINES_SHOWN = 20 };
 struct lines_shown {

@@ -3,9 +3,12 @@
  * The caller fills a struct report (it keeps ownership of all pointers; fields that are NULL, 0 or NaN are left out) and gets
  * one self-contained HTML file: no script, no other file, light and dark, printable.
  *
- *     verdict | scores   | forecast        first screen: is it good?
- *             | curves   | error by step, figures of the learner
- *     parts, forecasts, data, time slices, parameter store, timeline, plan, machine, options, notes */
+ *     verdict, scores        is it better than a naive forecast?
+ *     forecast, series       test windows and the time after the last record; worst, median and best series
+ *     errors                 by step of the horizon, by hour, weekday and month; calibration of the quantiles; the learner's own
+ *     columns, parts         what the forecast rests on
+ *     quality, data          what is doubtful in the data, and how they were split
+ *     details (folded)       training, time slices, parameter store, timeline, plan, machine, options, notes */
 #ifndef STRETTO_REPORT_REPORT_H
 #define STRETTO_REPORT_REPORT_H
 
@@ -30,13 +33,15 @@ struct report_curve {
 /* One window: context, then horizon. time may be NULL: the history then ends at step 0. */
 struct report_forecast {
     const char *title;     /* "Passengers" */
+    const char *note;      /* a line below the title: "worst of 8, MASE 1.43"; NULL = none */
     i32 nhistory, horizon;
     const f64 *time;       /* [nhistory + horizon] seconds since 1970 */
     const f64 *history;    /* [nhistory] */
     const f64 *actual;     /* [horizon], NULL = not known yet */
     const f64 *model, *base; /* [horizon]; base may be NULL */
-    const f64 *low, *high; /* [horizon] outer quantiles, or NULL */
-    f64 low_q, high_q;     /* .1 and .9 */
+    i32 nlevel;            /* quantiles that are drawn as bands around each other; 0 or 1 = no band */
+    const f64 *level;      /* [nlevel] ascending: .1 .5 .9 */
+    const f64 *quantile;   /* [nlevel][horizon] */
 };
 
 struct report_line {
@@ -100,6 +105,49 @@ struct report_figure {
     const char *id;            /* anchor: "confusion" */
     const char *heading, *lead; /* lead: a sentence below the heading, or NULL */
     const char *svg;           /* an <svg> element (svg.h) */
+    bool folded;               /* about the run, not the model: among the details */
+};
+
+/* Share of the targets at or below each quantile. */
+struct report_calibration {
+    i32 n;
+    const f64 *level, *below; /* [n] nominal, observed; both 0..1 */
+    i64 cells;                /* targets that were counted */
+    i32 nstep;                /* coverage of the outermost band at each step of the horizon; 0 = not known */
+    const f64 *step;          /* [nstep] */
+    f64 from, to;             /* that band */
+};
+
+/* Errors by a part of the calendar: the hours of the day, the days of the week, the months of the year. */
+struct report_calendar {
+    const char *name;          /* "Error by hour of the day" */
+    i32 n;
+    const char *const *label;  /* [n] */
+    const f64 *model, *naive;  /* [n] NaN = no target; naive may be NULL */
+};
+
+/* How much the error grows when a column no longer says anything about its window. */
+struct report_column {
+    const char *name;
+    f64 value;      /* relative increase of the error: .12 = 12 % */
+    f64 low, high;  /* least and largest of the repetitions */
+};
+struct report_columns {
+    const char *how; /* how it was measured */
+    i32 n;           /* largest value first */
+    const struct report_column *of;
+};
+
+/* A finding of `stretto check`. */
+struct report_finding {
+    bool warning;                        /* false: an error */
+    const char *code, *where, *text, *fix; /* "W034"; where and fix may be "" */
+};
+struct report_quality {
+    const char *how;   /* what was examined, or why nothing was; NULL = no section */
+    i32 nfact, nfinding;
+    const struct report_fact *fact;
+    const struct report_finding *finding;
 };
 
 struct report {
@@ -113,15 +161,25 @@ struct report {
     i32 ncurve;
     const struct report_curve *curve;
 
-    i32 nforecast;
-    const struct report_forecast *forecast; /* the first is shown on the first screen */
+    i32 nforecast, nahead, nseries;
+    const struct report_forecast *forecast; /* windows of the test part; the first is shown first */
+    const struct report_forecast *ahead;    /* after the last record */
+    const struct report_forecast *series;   /* worst, median and best series */
+    const char *series_lead;                /* how they were chosen */
+
+    struct report_calibration calibration;
+    i32 ncalendar;
+    const struct report_calendar *calendar;
+    const char *calendar_naive;             /* name of the naive forecast in it, NULL = none */
+    struct report_columns columns;
+    struct report_quality quality;
 
     const char *step_metric;   /* "MAE" */
     i32 horizon, nline;
     const struct report_line *line;
 
     i32 nfigure;
-    const struct report_figure *figure;
+    const struct report_figure *figure; /* of the learner, after the errors */
 
     struct report_parts parts;
 

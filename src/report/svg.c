@@ -7,7 +7,7 @@
 #include "report/svg_part.h"
 #include "report/text.h"
 
-enum { HOVER_MOST = 200 };
+enum { HOVER_MOST = 200, PHONE = 400, FINE = 150 }; /* FINE: points of a line that a thick pen would blot */
 
 /* The plot area in pixels and its axes. */
 struct plot {
@@ -48,6 +48,8 @@ void svg_open(struct str *b, f64 w, f64 h, const char *label, bool alone) {
     const struct figure wide = svg_number(w), high = svg_number(h);
     str_addf(b, "<svg class=\"st\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %s %s\"", wide.s, high.s);
     if (alone) str_addf(b, " width=\"%s\" height=\"%s\"", wide.s, high.s);
+    else if (w > PHONE)
+        str_addf(b, " style=\"min-width:%dpx;max-width:%dpx\"", (i32)(.8 * w), (i32)(1.3 * w)); /* scrolls within its section */
     text_xmlf(b, " aria-label=\"%s\">\n", label);
     if (!alone) return;
     str_addf(b, "<style>%s</style>\n<rect class=\"st-bg\" width=\"100%%\" height=\"100%%\"/>\n", svg_style());
@@ -131,7 +133,7 @@ static void point_to(struct str *b, char op, f64 x, f64 y) {
 
 /* Draws a line; if several points share a pixel column, only its ends and extremes. */
 static void draw_line(struct str *b, const struct plot *p, const struct chart_layer *l) {
-    str_addf(b, "<path class=\"st-l st-l%d%s\" d=\"", l->role, l->thin ? " st-thin" : "");
+    str_addf(b, "<path class=\"st-l st-l%d%s\" d=\"", l->role, l->thin ? " st-thin" : l->n > FINE ? " st-fine" : "");
     bool pen = false, dense = l->n > 3 * (i32)p->w;
     f64 column = -1, lo = 0, hi = 0, last = 0;
     for (i32 i = 0; i < l->n; i++) {
@@ -225,15 +227,15 @@ static void lay_out(struct plot *p, f64 width, f64 height) {
 }
 
 void svg_chart(struct str *b, const struct chart *c, bool alone) {
-    f64 width = c->width > 0 ? c->width : 560, height = c->height > 0 ? c->height : 260, y = alone ? 12 : 2;
+    f64 width = c->width > 0 ? c->width : 330, height = c->height > 0 ? c->height : 215, y = alone ? 12 : 2;
     struct plot p = {.c = c};
-    svg_open(b, width, height, c->title ? c->title : c->ylabel ? c->ylabel : "chart", alone);
+    svg_open(b, width, height, c->alt ? c->alt : c->title ? c->title : c->ylabel ? c->ylabel : "chart", alone);
     f64 inset = alone ? 14 : 2;
     if (c->title) {
         svg_text(b, inset, y + 13, "st-tt", "", c->title);
         y += 26;
     }
-    y = legend(b, c, inset, y, width - 2 * inset);
+    if (!c->unnamed) y = legend(b, c, inset, y, width - 2 * inset);
     if (c->ylabel) {
         svg_text(b, inset, y + 10, "st-t", "", c->ylabel);
         y += 16;

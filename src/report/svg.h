@@ -28,15 +28,18 @@ struct chart_layer {
 
 struct chart {
     const char *title, *xlabel, *ylabel; /* each may be NULL */
+    const char *alt;  /* what the picture shows, for those who cannot see it; NULL = title or ylabel */
+    bool unnamed;     /* no legend: another chart beside it has the same */
     enum axis_kind xkind, ykind;
     f64 xstep;        /* AXIS_TIME: seconds between points, for the labels under the pointer */
     bool zero;        /* the y axis starts at 0 if all values are positive */
-    f64 width, height; /* 0 = 560 x 260 */
+    f64 width, height; /* 0 = 330 x 215 */
     const struct chart_layer *layer; /* the first layer is first in the legend and drawn on top */
     i32 n;
 };
 
-/* The <svg> element.  alone: with its own style sheet and background, a complete file. */
+/* The <svg> element.  alone: with its own style sheet and background, a complete file.  A picture wider than a phone is not
+ * scaled down to it: it needs a box that scrolls. */
 void svg_chart(struct str *b, const struct chart *c, bool alone);
 
 /* Timeline: one row per lane of the spans, colored by the first word of the name, with the busy fraction at the right. */
@@ -48,6 +51,16 @@ struct svg_bar {
     f64 value;
 };
 void svg_bars(struct str *b, const struct svg_bar *bar, i32 n, bool alone);
+
+/* A column for each name, and a line across it for a value to compare with (other may be NULL); values >= 0, NaN = none. */
+struct svg_columns {
+    const char *alt, *ylabel, *other_name;
+    i32 n;
+    const char *const *label; /* [n] */
+    const f64 *value, *other; /* [n] */
+    f64 width, height;
+};
+void svg_columns(struct str *b, const struct svg_columns *c);
 
 /* Confusion matrix: counts [n][n] by true class (rows) and predicted class (columns), each shaded by its share of the row.
  * Numbers up to 40 classes; of more than 100 classes the first 100 are drawn. */

@@ -59,7 +59,8 @@ err lines_table(const struct score_lines *l, struct arena *a, struct score_table
     for (i32 i = 0; i < shown.n; i++) {
         struct line_values v;
         lines_values(l, shown.line[i], &v);
-        row[i] = (struct score_row){.name = arena_printf(a, "%s%.200s", shown.rank[i], l->line[shown.line[i]].name),
+        row[i] = (struct score_row){.role = ROLE_QUIET,
+                                    .name = arena_printf(a, "%s%.200s", shown.rank[i], l->line[shown.line[i]].name),
                                     .value = {v.mae, v.rmse, v.mase, v.wql, v.coverage},
                                     .skill = v.skill};
     }

@@ -8,7 +8,7 @@
 /* ------------------------------------------------------------------ the choice ---------------------------------------------- */
 
 /* The gain in standard errors, as the guard of forecasts counts it. */
-static f64 z_of(const struct ladder *l, const f64 *diff) {
+static f64 z_of(const struct ladder *l, const f64 *diff) { /* 0 where there are too few blocks to tell */
     f64 none[LADDER_FITS * LADDER_PARTS] = {0};
     struct guard g;
     const i32 groups = l->nfit - ladder_first(l, l->nlevel - 1);
@@ -16,12 +16,12 @@ static f64 z_of(const struct ladder *l, const f64 *diff) {
     return g.t;
 }
 
-/* All are compared with the same defaults, which correlates them by about a half: the best of n equally good trials stands about
- * root(log n) standard errors above the defaults.  Those that were left behind early were candidates, too. */
+/* The best of n equally good trials stands up to root(2 log n) standard errors above the defaults.  Those that were left behind
+ * early were candidates, too. */
 static f64 needed_of(const struct search *s) {
     i32 n = 0;
     for (i32 i = 1; i < s->n; i++) n += !s->trial[i].failed && trial_level(s, i) >= 0;
-    return dmax(1, sqrt(log((f64)imax(1, n))));
+    return dmax(1, sqrt(2 * log((f64)imax(1, n))));
 }
 
 static void explain(const struct search *s, struct search_choice *c) {

@@ -39,7 +39,7 @@ static f64 floor_of(const struct search *s, i32 from, i32 end) {
     for (i32 k = from; k < end; k++)
         for (i32 p = 0; p < s->ladder.nparts; p++)
             if (isfinite(s->trial[0].error[k][p])) sum += s->trial[0].error[k][p], n++;
-    return n > 0 ? 1e-3 * sum / n + 1e-300 : 1e-300;
+    return n > 0 ? s->least * sum / n + 1e-300 : 1e-300;
 }
 
 f64 trial_score(const struct search *s, i32 trial, i32 level, f64 *diff) {

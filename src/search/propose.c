@@ -47,9 +47,22 @@ static i32 parents_of(const struct search *s, i32 trial, i32 parent[PARENTS]) {
     return n;
 }
 
-static void change(const struct space *s, struct dice *dice, struct point *p) {
+/* Every trial that varied this option failed: the data, or given options, rule it out. */
+static bool is_ruled_out(const struct search *s, i32 trial, i32 dim) {
+    bool failed = false;
+    for (i32 i = 0; i < trial; i++) {
+        if (isnan(s->trial[i].at.v[dim])) continue;
+        if (s->trial[i].done > 0) return false;
+        failed = failed || s->trial[i].failed;
+    }
+    return failed;
+}
+
+static void change(const struct search *all, i32 trial, struct dice *dice, struct point *p) {
+    const struct space *s = &all->space;
     for (i32 k = 1 + dice_below(dice, 3); k > 0; k--) {
         const i32 i = dice_below(dice, s->n);
+        if (is_ruled_out(all, trial, i)) continue;
         const f64 how = dice_uniform(dice);
         if (how < 0.4) p->v[i] = dim_move(&s->dim[i], p->v[i], dice);
         else if (how < 0.85 || isnan(p->v[i])) p->v[i] = dim_draw(&s->dim[i], dice);
@@ -57,7 +70,7 @@ static void change(const struct space *s, struct dice *dice, struct point *p) {
     }
 }
 
-static struct point child(const struct search *s, const i32 *parent, i32 n, struct dice *dice) {
+static struct point child(const struct search *s, i32 trial, const i32 *parent, i32 n, struct dice *dice) {
     const i32 a = dice_below(dice, n), b = dice_below(dice, n);
     struct point p = s->trial[parent[imin(a, b)]].at; /* the better of two */
     if (dice_uniform(dice) < 0.5) {
@@ -65,7 +78,7 @@ static struct point child(const struct search *s, const i32 *parent, i32 n, stru
         for (i32 i = 0; i < s->space.n; i++)
             if (dice_uniform(dice) < 0.5) p.v[i] = other->v[i];
     }
-    change(&s->space, dice, &p);
+    change(s, trial, dice, &p);
     return p;
 }
 
@@ -89,8 +102,8 @@ bool search_propose(const struct search *s, i32 trial, struct point *out) {
     const i32 n = parents_of(s, trial, parent);
     for (i32 k = 0; k < TRIES; k++) {
         *out = point_origin();
-        if (n > 0 && dice_uniform(&dice) >= 0.25) *out = child(s, parent, n, &dice);
-        else change(&s->space, &dice, out);
+        if (n > 0 && dice_uniform(&dice) >= 0.25) *out = child(s, trial, parent, n, &dice);
+        else change(s, trial, &dice, out);
         normalise(&s->space, out);
         if (is_new(s, trial, out)) return true;
     }

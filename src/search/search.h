@@ -27,7 +27,7 @@ struct ladder {
         f64 share;            /* of the training steps; < 1 only where the last level trains the same group again in full */
     } fit[LADDER_FITS];
     i32 nparts;               /* scored in each group */
-    i32 block;                /* consecutive parts whose records overlap; 1 = none do */
+    i32 block;                /* consecutive parts that hold about as many records as one: they overlap; 1 = they do not */
 };
 /* groups: 1, 2, 4 or 8; parts: of each.  shorter: trials of one group begin with a quarter of the steps. */
 void ladder_make(i32 groups, i32 parts, bool shorter, struct ladder *out);
@@ -47,6 +47,7 @@ struct search {
     struct space space;
     struct ladder ladder;
     u64 seed;
+    f64 least;                /* share of the defaults' mean error that is added to every error: rates may be 0 */
     i32 most;                 /* trials, with the defaults; 0 = no limit */
     struct trial *trial;      /* [n] */
     i32 n;

@@ -155,6 +155,20 @@ class Export(Onnx):
             self.train(*panel, *more, data="p.csv")
             self.difference(data="p.csv")
 
+    def test_panel_with_covariates(self):
+        """Series of unlike lengths and sizes, with columns of each kind; static columns have one scale for all series."""
+        rows = ["shop,ds,y,price,heat,size,kind"]
+        for shop, size, n in (("a", 10, 700), ("b", 22.5, 500), ("c", 3, 300), ("d", 7, 100)):
+            for i in range(700 - n, 700):
+                y = "" if i % 41 == 7 else "%.3f" % (100 * size + 20 * size * math.sin(i / 24 * 6.283) + i * 7919 % 13)
+                rows.append("%s,2023-%02d-%02d %02d:00,%s,%d,%d,%g,%s" % (shop, *month_day(1 + i // 24), i % 24, y, 5 + i % 7, i * 31 % 17, size, "pq"[i % 2]))
+        self.write("p.csv", "\n".join(rows) + "\n")
+        flags = ["--id", "shop", "--time", "ds", "--target", "y", "--known", "price", "--past", "heat", "--static", "size", "--cat", "kind", "--gaps", "mask",
+                 "--horizon", "24", "--context", "48", "--preset", "none", "--steps", "5", "--quantiles", "0.1,0.9", "--test", "48", "--validation", "72"]
+        for more in (["--base", "ridge"], ["--base", "trees"], ["--base", "mix", "--decoder", "parallel", "--segment", "8", "--calendar", "yes"]):
+            self.train(*flags, *more, data="p.csv")
+            self.difference(data="p.csv")
+
     def test_python_forecasts_as_predict_does(self):
         """The contract of docs/onnx.md: the last rows of the file in, the forecast of `stretto predict` out; also a short history."""
         self.train(*SHORT)
@@ -204,9 +218,24 @@ print(*mean[0])
         self.write("steps.csv", "\n".join(steps) + "\n")
         common = ["--id", "id", "--time", "t", "--target", "y", "--steps", "20"]
         for data, task, flags in (("whole.csv", "regress", []), ("whole.csv", "regress", ["--scale", "window", "--segment", "4"]),
+                                  ("whole.csv", "regress", ["--cell", "paragru"]), ("steps.csv", "classify", ["--cell", "paralstm"]),
                                   ("steps.csv", "classify", []), ("steps.csv", "classify", ["--cell", "lstm", "--members", "2", "--layers", "2"])):
             self.train(*common, "--task", task, *flags, data=data)
             self.difference(data=data)
+
+    def test_tables(self):
+        """A forest of classes and of numbers, with words and missing cells; clusters."""
+        rows = ["a,b,w,y,n"]
+        for i in range(500):
+            a, b, w = i * 7919 % 1000 / 1000, "" if i % 9 == 2 else i * 31 % 17, ("x", "y", "z", "", "q")[i * 13 % 5]
+            rows.append("%.3f,%s,%s,%s,%.3f" % (a, b, w, "yes" if (a > 0.5) != (w in "xz") else "no", 1000 + 3 * a + (w == "y")))
+        self.write("t.csv", "\n".join(rows) + "\n")
+        for flags in (["--target", "y"], ["--target", "n", "--ignore", "y"]):
+            self.train("--task", "forest", "--trees", "20", *flags, data="t.csv")
+            self.difference(data="t.csv")
+        self.write("k.csv", "a,b\n" + "".join("%d,%.3f\n" % (i % 50, 1000 * (i * 37 % 101)) for i in range(300)))
+        self.train("--task", "kmeans", "--clusters", "5", "--standardize", data="k.csv")
+        self.difference(data="k.csv")
 
     def test_without_a_runtime(self):
         self.train(*PLAIN)

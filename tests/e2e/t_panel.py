@@ -153,5 +153,16 @@ class Panel(Case):
             self.assertEqual(self.tensors("a.model"), self.tensors("b.model"), base)
 
 
+class Short(Case):
+    def test_training_rows_too_few_for_the_ridge_of_the_mix(self):
+        """The mix of all rows has a ridge; bands are measured with a mix of the training rows, which are too few for one."""
+        for seed in range(4):
+            cells = "".join("a,%.4f\n" % (3 + math.sin((k + 1) * (k + 3) * (seed + 1.7))) for k in range(38))
+            self.write("short.csv", "id,y\n" + cells)
+            self.stretto("train", "short.csv", "--id", "id", "--target", "y", "--horizon", 1, "--test", 0, "--steps", 5, "--time-format", "row",
+                         "-o", "short.model", "--quiet")
+            self.assertIn("q0.9", self.stretto("predict", "short.model", "short.csv").out.splitlines()[0])
+
+
 if __name__ == "__main__":
     e2e.main()

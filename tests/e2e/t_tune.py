@@ -127,6 +127,24 @@ class Tune(Case):
             self.assertNotIn("base", trial["options"])
         self.assertIn("lr: 0.004", self.read("a").decode())
 
+    def test_tables_and_sequences(self):
+        rows = ["a,b,word,y"] + ["%d,%d,%s,%d" % (i * 7 % 31, i * 11 % 17, "xyz"[i % 3], (i * 7 % 31) * 3 + (i % 3) * 9) for i in range(300)]
+        self.write("t.csv", "\n".join(rows) + "\n")
+        forest = ["tune", "t.csv", "--task", "forest", "--target", "y", *QUIET]
+        one = untimed(self.stretto(*forest, "--trials", "12", "--threads", "1", "--json", "-o", "a.yaml", timeout=240).out)
+        two = untimed(self.stretto(*forest, "--trials", "12", "--threads", "2", "--json", "-o", "b.yaml", timeout=240).out)
+        self.assertEqual(one, two)
+        self.assertIn("mtry", one["importance"])
+        self.assertNotIn("lr", one["importance"])
+        self.stretto("train", "t.csv", "-c", "a.yaml", "-o", "m")
+        steps = ["id,t,v,y"] + ["s%d,%d,%.2f,%s" % (k, t, (k % 2) * (t % 3) + 0.1 * (k * 7 % 5), "ab"[k % 2]) for k in range(120) for t in range(8)]
+        self.write("s.csv", "\n".join(steps) + "\n")
+        classify = ["tune", "s.csv", "--task", "classify", "--id", "id", "--target", "y", "--epochs", "2", *QUIET, "--trials", "8", "--json"]
+        one = untimed(self.stretto(*classify, "--threads", "1", "-o", "c.yaml", timeout=240).out)
+        two = untimed(self.stretto(*classify, "--threads", "2", "-o", "d.yaml", timeout=240).out)
+        self.assertEqual(one, two)
+        self.stretto("train", "s.csv", "-c", "c.yaml", "-o", "m2")
+
     def test_time_names_a_column(self):
         r = self.stretto("tune", AIR, "--target", "Passengers", "--time", "10m", status=2)
         self.assertIn("--time-limit 10m", r.err)

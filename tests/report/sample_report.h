@@ -14,7 +14,7 @@ enum { S_HISTORY = 48, S_HORIZON = 12, S_STEPS = 300, S_MEMBERS = 5, S_WINDOWS =
 struct sample {
     f64 time[S_WINDOWS][S_HISTORY + S_HORIZON], past[S_WINDOWS][S_HISTORY];
     f64 actual[S_WINDOWS][S_HORIZON], model[S_WINDOWS][S_HORIZON], base[S_WINDOWS][S_HORIZON];
-    f64 low[S_WINDOWS][S_HORIZON], high[S_WINDOWS][S_HORIZON], by_step[5][S_HORIZON];
+    f64 quantile[S_WINDOWS][3][S_HORIZON], by_step[5][S_HORIZON];
     f64 step[S_MEMBERS][S_STEPS], train[S_MEMBERS][S_STEPS], vstep[S_MEMBERS][30], valid[S_MEMBERS][30];
     char span_name[S_SPANS][32];
     struct span span[S_SPANS];
@@ -28,6 +28,23 @@ struct sample {
 };
 
 static f64 sample_wave(i32 month) { return (120 + 2.7 * month) * (1 + .22 * sin(.5236 * month) + .07 * cos(1.0472 * month)); }
+
+static const f64 sample_level[] = {.1, .5, .9}, sample_below[] = {.08, .53, .93};
+static const f64 sample_hours[24] = {3, 2, 2, 1, 1, 2, 4, 7, 9, 8, 7, 6, 6, 6, 5, 6, 7, 9, 11, 9, 7, 6, 5, 4};
+static const f64 sample_naive_hours[24] = {5, 5, 4, 4, 4, 5, 8, 12, 14, 12, 10, 9, 8, 8, 8, 9, 11, 14, 16, 13, 10, 8, 7, 6};
+static const char *const sample_hour[24] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7",  "8",  "9",  "10", "11",
+                                            "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23"};
+static const char *const sample_day[7] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
+static const struct report_calendar sample_calendar[] = {
+    {"hour of the day", 24, sample_hour, sample_hours, sample_naive_hours},
+    {"day of the week", 7, sample_day, sample_hours, NULL}};
+static const struct report_column sample_column[] = {{"price <net>", .31, .28, .35}, {"calendar", .042, .03, .05},
+                                                     {"a column with a very long name that no phone shows", -.01, -.02, .01}};
+static const struct report_finding sample_finding[] = {
+    {true, "W034", "", "columns a & b <sum> give the target: they leak it", "--past a,b   or   --ignore a,b"},
+    {false, "E203", "load.csv:17", "two records of 2011-01-02 05:00", ""}};
+static const struct report_fact sample_quality[] = {{"missing cells", "120 of 17,379 (0.7 %)"},
+                                                    {"longest gap", "36 hours from 2011-01-02"}};
 
 static void sample_forecasts(struct sample *s) {
     static const char *const title[S_WINDOWS] = {"Passengers, from 1959-12", "Passengers, from 1959-11",
@@ -45,8 +62,7 @@ static void sample_forecasts(struct sample *s) {
             s->actual[w][k] = v;
             s->model[w][k] = sample_wave(m) + 2;
             s->base[w][k] = .94 * sample_wave(m);
-            s->low[w][k] = s->model[w][k] - 9 - 2 * k;
-            s->high[w][k] = s->model[w][k] + 9 + 2.4 * k;
+            for (i32 q = 0; q < 3; q++) s->quantile[w][q][k] = s->model[w][k] + (q - 1) * (9 + 2.2 * k);
         }
         s->forecast[w] = (struct report_forecast){.title = title[w],
                                                   .nhistory = S_HISTORY,
@@ -56,10 +72,9 @@ static void sample_forecasts(struct sample *s) {
                                                   .actual = s->actual[w],
                                                   .model = s->model[w],
                                                   .base = s->base[w],
-                                                  .low = s->low[w],
-                                                  .high = s->high[w],
-                                                  .low_q = .1,
-                                                  .high_q = .9};
+                                                  .nlevel = 3,
+                                                  .level = sample_level,
+                                                  .quantile = s->quantile[w][0]};
     }
 }
 
@@ -183,6 +198,19 @@ static const struct report *sample_make(struct sample *s, struct report_line lin
                   .metric = "MAE on the test part",
                   .base_error = 17.1,
                   .full_error = 15.8},
+        .nahead = 1,
+        .ahead = s->forecast + 4,
+        .nseries = 3,
+        .series = s->forecast + 1,
+        .series_lead = "of 300 series, by MASE",
+        .calibration = {.n = 3, .level = sample_level, .below = sample_below, .cells = 1200, .nstep = 12,
+                        .step = sample_hours + 6, .from = .1, .to = .9},
+        .ncalendar = 2,
+        .calendar = sample_calendar,
+        .calendar_naive = "snaive (12)",
+        .columns = {.how = "error on validation with the column of another time", .n = 3, .of = sample_column},
+        .quality = {.how = "findings of stretto check", .nfact = 2, .fact = sample_quality, .nfinding = 2,
+                    .finding = sample_finding},
         .nsplit = 3,
         .split = sample_split,
         .ndata = 4,

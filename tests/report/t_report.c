@@ -40,9 +40,10 @@ static i32 check_tags(const char *page, const char *count) {
 }
 
 TEST(report_has_every_section_once_and_well_formed) {
-    static const char *const id[] = {"scores", "forecast", "curves", "steps",   "parts", "forecasts",
-                                     "data",   "slices",   "store", "timeline",
-                                     "plan",   "machine",  "options", "notes", "warnings", "verdict"};
+    static const char *const id[] = {"scores", "forecast", "ahead", "series", "curves", "errors", "steps", "calendar",
+                                     "calibration", "columns", "parts", "quality", "data", "details", "slices", "store",
+                                     "timeline",
+                                     "plan", "machine", "options", "notes", "warnings", "verdict", "command"};
     struct str page = {0};
     T_OK(report_html(sample_make(&sample, lines), &page));
     for (size_t i = 0; i < COUNT(id); i++) {
@@ -52,13 +53,13 @@ TEST(report_has_every_section_once_and_well_formed) {
         if (!at) fail_msg("no section %s", id[i]);
         assert_null(strstr(at + 1, want));
     }
-    assert_int_equal(check_tags(page.s, "svg"), 3 + 4 + 2 + 1 + 1);
+    assert_int_equal(check_tags(page.s, "svg"), 5 + 1 + 3 + 1 + 2 + 2 + 1 + 2 + 1 + 1); /* in the order of the page */
     assert_null(strstr(page.s, "nan"));
     assert_null(strstr(page.s, "<script"));
     assert_null(strstr(page.s, "http://"  "www.w3.org/1999"));
     assert_non_null(strstr(page.s, "1 of 300"));
     assert_non_null(strstr(page.s, "round 3"));
-    assert_non_null(strstr(page.s, "67 % better than the best naive forecast, snaive (12), in MAE"));
+    assert_non_null(strstr(page.s, "The model is 67 % better than the best naive forecast, snaive (12): MAE 15.8 against 47.8"));
     assert_non_null(strstr(page.s, ">snaive (12) 47.8<")); /* under the tile of MAE */
     str_free(&page);
 }
@@ -117,11 +118,15 @@ TEST(report_of_nothing_is_still_a_page) {
 /* Infinite and missing figures, one point, no history: dashes, no "nan" or "inf" in any coordinate. */
 TEST(report_survives_degenerate_figures) {
     f64 bad[3] = {(f64)NAN, INFINITY, -INFINITY}, one[1] = {5}, flat[3] = {2, 2, 2};
+    f64 bands[6] = {(f64)NAN, INFINITY, 1, 2, 2, 2};
     struct score_row row = {"model", ROLE_MODEL, {(f64)NAN, INFINITY}, (f64)NAN};
     struct score_table scores = {"test", 2, {"MAE", "MSE"}, 1, &row, 0, -1, 0, {.from = 0}, 0, 0, NULL};
     struct report_curve curve[2] = {{3, 3, flat, bad, bad, flat, 2}, {0, 0, NULL, NULL, NULL, NULL, -1}};
     struct report_forecast f[2] = {{.horizon = 1, .model = one},
-                                   {.horizon = 3, .nhistory = 1, .history = one, .model = bad, .low = bad, .high = flat}};
+                                   {.horizon = 3, .nhistory = 1, .history = one, .model = bad, .nlevel = 2, .level = flat,
+                                    .quantile = bands}};
+    const char *const label[3] = {"a", "b", "c"};
+    struct report_calendar calendar = {"hours", 3, label, bad, bad};
     struct report_line line = {"model", ROLE_MODEL, bad};
     struct span span = {"t", "", 0, 0, 0};
     struct report r = {.title = "<&>",
@@ -133,6 +138,9 @@ TEST(report_survives_degenerate_figures) {
                        .horizon = 3,
                        .nline = 1,
                        .line = &line,
+                       .ncalendar = 1,
+                       .calendar = &calendar,
+                       .calibration = {.n = 3, .level = flat, .below = bad, .nstep = 3, .step = bad, .from = .1, .to = .9},
                        .nspan = 1,
                        .span = &span,
                        .seconds = (f64)NAN};

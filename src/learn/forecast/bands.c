@@ -285,7 +285,12 @@ static err mix_again(const struct fit *t, const struct base_spec *spec, struct b
 static err unseen_base(const struct fit *t, struct base **out) {
     const struct base_spec spec = forecast_base_spec(t, NULL);
     *out = NULL;
-    if (keeps_mix(t)) return base_again(t->series, &spec, t->f->base, out);
+    if (keeps_mix(t)) {
+        const err e = base_again(t->series, &spec, t->f->base, out);
+        if (e != -E301) return e;
+        err_clear(); /* the training rows are too few for the ridge of the mix: one of them alone has rules that need less */
+        return mix_again(t, &spec, out);
+    }
     if (t->f->spec.refit_all && strcmp(t->f->spec.base, "ridge") == 0) return base_ridge(t->series, &spec, out);
     return t->f->has_mix ? mix_again(t, &spec, out) : 0;
 }

@@ -14,6 +14,7 @@
 #define STRETTO_LEARN_FORECAST_FORECAST_H
 
 #include "data/window.h"
+#include "learn/forecast/calendar.h"
 #include "learn/forecast/head/head.h"
 #include "learn/learner.h"
 #include "bases/base.h"
@@ -242,6 +243,9 @@ struct forecast_scores {
     i32 horizon, nband;
     struct forecast_sample sample[SCORE_SAMPLES];
     i32 nsample;
+    struct window_set set;            /* what was scored; `at` is not kept */
+    struct calendar calendar;         /* rows as in `row` */
+    f32 *window;                      /* of one series: [origins of set] mean absolute error of each window, NaN = no target */
     struct arena arena;
 };
 

@@ -7,22 +7,12 @@
 #include "learn/slices/slices.h"
 #include "learn/store/account.h"
 #include "learn/forecast/ops.h"
+#include "learn/forecast/page.h"
 #include "learn/forecast/shares.h"
 #include "learn/series_set.h"
-#include "report/report.h"
 
-enum { HISTORY_HORIZONS = 3 };
-
-struct page {
-    const struct forecaster *f;
-    const struct series *s;
-    const struct options *o;
-    const struct forecast_scores *scores; /* NULL = no scores */
-    struct arena *a;
-    struct report *r;
-};
-
-static bool original(const struct page *p) { return strcmp(p->o->score_scale, "z") != 0; }
+#define SHARE 0.02 /* of the time of training, for measurements of the report */
+#define LEAST 0.3  /* seconds for them, at least */
 
 /* --- error by step, forecasts --- */
 static err fill_steps(struct page *p) {
@@ -33,12 +23,12 @@ static err fill_steps(struct page *p) {
     ARENA_NEW(p->a, line, SCORE_ROWS);
     p->r->line = line;
     p->r->horizon = sc->horizon;
-    p->r->step_metric = !forecast_squares(&p->f->spec) ? "MAE" : original(p) ? "RMSE" : "MSE";
+    p->r->step_metric = !forecast_squares(&p->f->spec) ? "MAE" : page_original(p) ? "RMSE" : "MSE";
     for (i32 r = 0; r < SCORE_ROWS; r++) {
         f64 *v;
         if (!sc->row[r]) continue;
         ARENA_NEW(p->a, v, sc->horizon);
-        for (i32 k = 0; k < sc->horizon; k++) v[k] = forecast_error(p->f, sc->row[r], k, original(p));
+        for (i32 k = 0; k < sc->horizon; k++) v[k] = forecast_error(p->f, sc->row[r], k, page_original(p));
         line[p->r->nline++] = (struct report_line){.name = sc->name[r], .role = role[r], .value = v};
     }
     return 0;
@@ -46,49 +36,17 @@ static err fill_steps(struct page *p) {
 
 /* --- forecasts --- */
 
-/* A chart of window w. Actual values are those of a scored window, without interpolated cells and cells that the network
- * did not see. */
-static err fill_forecast(const struct forecaster *f, const struct series *s, const struct forecast_sample *w, bool scored,
-                         struct arena *a, struct report_forecast *out) {
-    const struct forecast_spec *spec = &f->spec;
-    const i32 h = spec->horizon, nq = spec->nband;
-    i32 past = (i32)lmin(w->origin, lmax(HISTORY_HORIZONS * h, 24));
-    f64 *v, *time = NULL;
-    char label[32];
-    if (scored) past = imin(past, spec->context);
-    ARENA_NEW(a, v, past + 3 * h);
-    if (s->time) ARENA_NEW(a, time, past + h);
-    row_label(s, w->origin, label);
-    *out = (struct report_forecast){.title = scored ? arena_printf(a, "%s from %s", s->name[w->col], label) : s->name[w->col],
-                                    .nhistory = past, .horizon = h, .time = time, .history = v, .model = w->mean};
-    if (scored) out->actual = v + past;
-    if (scored && f->base && f->nmember > 0) out->base = w->base;
-    for (i32 i = 0; i < past + h; i++) {
-        i64 row = w->origin - past + i;
-        bool shown = row < s->nrow && !(scored && series_filled(s, w->col, row));
-        v[i] = shown ? series_raw(s, w->col, row) : (f64)NAN;
-        if (time) time[i] = (f64)series_time(s, row);
-    }
-    if (!w->band || nq < 2) return 0;
-    for (i32 k = 0; k < h; k++) {
-        v[past + h + k] = w->band[(i64)k * nq];
-        v[past + 2 * h + k] = w->band[(i64)k * nq + nq - 1];
-    }
-    out->low = v + past + h;
-    out->high = v + past + 2 * h;
-    out->low_q = spec->quantiles.v[0];
-    out->high_q = spec->quantiles.v[nq - 1];
-    return 0;
-}
-
+/* The first and the last of the windows that scoring kept. */
 static err fill_forecasts(struct page *p) {
     struct report_forecast *out;
     const struct forecast_scores *sc = p->scores;
     if (!sc || sc->nsample == 0) return 0;
-    ARENA_NEW(p->a, out, sc->nsample);
-    for (i32 i = 0; i < sc->nsample; i++) TRY(fill_forecast(p->f, p->s, &sc->sample[i], true, p->a, &out[i]));
+    const i32 n = imin(2, sc->nsample);
+    ARENA_NEW(p->a, out, n);
+    TRY(page_forecast(p->f, p->s, &sc->sample[sc->nsample - 1], true, p->a, &out[0]));
+    if (n > 1) TRY(page_forecast(p->f, p->s, &sc->sample[0], true, p->a, &out[1]));
     p->r->forecast = out;
-    p->r->nforecast = sc->nsample;
+    p->r->nforecast = n;
     return 0;
 }
 
@@ -175,7 +133,8 @@ static err fill_parts(struct page *p) {
                     spec->projection ? arena_printf(p->a, " projected to %d", spec->projection) : "",
                     spec->bidirectional ? " both ways" : "", spec->decoder->report, output_of(p),
                     p->f->nmember, p->f->nmember > 1 ? "s" : "");
-    parts->guarded = p->f->has_guard;
+    /* a model from a file knows the weight alone */
+    parts->guarded = p->f->has_guard || (p->f->nmember > 0 && p->f->weight < 1);
     parts->t = p->f->guard.t;
     parts->a = p->f->nmember > 0 ? p->f->weight : 0;
     parts->blocks = p->f->guard.nblock;
@@ -183,8 +142,8 @@ static err fill_parts(struct page *p) {
     const struct forecast_scores *sc = p->scores;
     if (sc && sc->row[SCORE_BASE]) {
         parts->metric = p->r->step_metric;
-        parts->base_error = forecast_error(p->f, sc->row[SCORE_BASE], -1, original(p));
-        parts->full_error = forecast_error(p->f, sc->row[SCORE_MODEL], -1, original(p));
+        parts->base_error = forecast_error(p->f, sc->row[SCORE_BASE], -1, page_original(p));
+        parts->full_error = forecast_error(p->f, sc->row[SCORE_MODEL], -1, page_original(p));
     }
     if (p->f->has_choice)
         parts->note = arena_printf(p->a,
@@ -258,7 +217,11 @@ static err fill_store(struct page *p) {
 err forecast_report(const struct model *m, const struct learn_job *job, const struct scores *s, struct arena *a,
                     struct report *r) {
     const struct forecaster *f = forecaster_in(m);
-    struct page p = {.f = f, .s = series_of(job->data), .o = job->o, .scores = forecast_detail(s), .a = a, .r = r};
+    struct resources use = job->use;
+    use.events = NULL; /* the run is over: its notes are written */
+    struct page p = {.f = f, .s = series_of(job->data), .o = job->o, .scores = forecast_detail(s), .a = a, .r = r, .use = &use,
+                     .split = job->split.test > 0 ? &job->split : NULL,
+                     .seconds = job->measure > 0 ? job->measure : dmax(LEAST, SHARE * m->seconds)};
     r->parameters = f->nmember > 0 ? f->net.ntheta : 0;
     r->ncurve = f->nmember;
     r->loss = f->spec.loss;
@@ -266,7 +229,8 @@ err forecast_report(const struct model *m, const struct learn_job *job, const st
     TRY(fill_forecasts(&p));
     TRY(fill_parts(&p));
     TRY(fill_slices(&p));
-    return fill_store(&p);
+    TRY(fill_store(&p));
+    return page_test(&p);
 }
 
 /* The last of the scored windows, or the forecast after the last row. */
@@ -276,7 +240,7 @@ static err plot(struct page *p, const struct scores *scores, const struct resour
     struct forecast_sample *w;
     if (scores && (!sc || sc->nsample == 0)) return FAIL_AT(E106, "--plot", "--test ROWS", "there is no test part to draw");
     if (!scores) TRY(forecast_ahead(p->f, p->s, use, p->a, &w));
-    TRY(fill_forecast(p->f, p->s, scores ? &sc->sample[sc->nsample - 1] : w, scores != NULL, p->a, &f));
+    TRY(page_forecast(p->f, p->s, scores ? &sc->sample[sc->nsample - 1] : w, scores != NULL, p->a, &f));
     return report_plot(&f, path);
 }
 

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "learn/forecast/forecast.h"
 
-enum { CHUNK = 256 };
+enum { CHUNK = 256, WINDOWS_KEPT = 1 << 20 };
 
 struct scorer {
     const struct forecaster *f;
@@ -45,12 +45,18 @@ static err make_rules(struct scorer *c) {
     return c->f->ridge ? add_rule(c, SCORE_RIDGE, "ridge", c->f->ridge) : 0;
 }
 
+/* A forecast of row r of the table, beside its targets y. */
+static void add(struct scorer *c, i32 r, i32 col, i64 origin, const f32 *y, const f32 *forecast, const f32 *band) {
+    metrics_add(c->out->row[r], col, y, forecast, band);
+    calendar_add(&c->out->calendar, c->s, r, col, origin, c->f->spec.horizon, y, forecast);
+}
+
 static err flush(struct scorer *c) {
     i32 h = c->f->spec.horizon;
     for (i32 r = SCORE_NAIVE; r < SCORE_ROWS; r++) {
         if (!c->rule[r] || !c->out->row[r]) continue;
         TRY(base_predict_rows(c->rule[r], c->s, c->n, c->col, c->origin, h, c->pred, h, c->kern));
-        for (i32 i = 0; i < c->n; i++) metrics_add(c->out->row[r], c->col[i], c->y + (i64)i * h, c->pred + (i64)i * h, NULL);
+        for (i32 i = 0; i < c->n; i++) add(c, r, c->col[i], c->origin[i], c->y + (i64)i * h, c->pred + (i64)i * h, NULL);
     }
     c->n = 0;
     return 0;
@@ -76,6 +82,14 @@ err forecast_sample(const struct forecaster *f, const struct series *s, const st
     return 0;
 }
 
+/* Mean absolute error of a window; NaN without a target. */
+static f32 error_of(i32 h, const f32 *y, const f32 *forecast) {
+    f64 sum = 0, n = 0;
+    for (i32 k = 0; k < h; k++)
+        if (!isnan(y[k])) sum += fabs((f64)y[k] - (f64)forecast[k]), n++;
+    return (f32)(sum / n);
+}
+
 static err on_row(void *self, const struct forecast_row *row) {
     struct scorer *c = self;
     i32 h = c->f->spec.horizon;
@@ -83,9 +97,10 @@ static err on_row(void *self, const struct forecast_row *row) {
     const bool begun = !c->s->panel || c->s->from[row->col] < row->origin; /* nothing can be known of a series before */
     for (i32 k = 0; k < h; k++)
         y[k] = begun && row->origin + k < c->s->nrow ? series_target(c->s, row->col, row->origin + k) : (f32)NAN;
-    metrics_add(c->out->row[SCORE_MODEL], row->col, y, row->mean, row->band);
-    if (c->out->row[SCORE_BASE]) metrics_add(c->out->row[SCORE_BASE], row->col, y, row->base, NULL);
-    if (c->out->row[SCORE_RIDGE] && !c->rule[SCORE_RIDGE]) metrics_add(c->out->row[SCORE_RIDGE], row->col, y, row->base, NULL);
+    add(c, SCORE_MODEL, row->col, row->origin, y, row->mean, row->band);
+    if (c->out->row[SCORE_BASE]) add(c, SCORE_BASE, row->col, row->origin, y, row->base, NULL);
+    if (c->out->row[SCORE_RIDGE] && !c->rule[SCORE_RIDGE]) add(c, SCORE_RIDGE, row->col, row->origin, y, row->base, NULL);
+    if (c->out->window) c->out->window[c->seen] = error_of(h, y, row->mean);
     i64 every = lmax(1, c->total / (SCORE_SAMPLES - 1));
     bool last = c->seen == c->total - 1;
     if (c->out->nsample < SCORE_SAMPLES && (c->seen % every == 0 || last)) {
@@ -114,6 +129,8 @@ static err score_all(struct scorer *c, const struct window_set *set, const struc
     ARENA_NEW(a, c->col, CHUNK);
     ARENA_NEW(a, c->y, CHUNK * h);
     ARENA_NEW(a, c->pred, CHUNK * h);
+    TRY(calendar_new(c->s, set->first, set->end + h, SCORE_ROWS, a, &c->out->calendar));
+    if (c->s->ntarget == 1 && c->total <= WINDOWS_KEPT) ARENA_NEW(a, c->out->window, c->total);
     TRY(metrics_new(c->s, c->s->ntarget, spec->horizon, spec->quantiles.v, spec->nband, &c->out->row[SCORE_MODEL]));
     snprintf(c->out->name[SCORE_MODEL], 32, "model");
     if (c->f->base && c->f->nmember > 0) {
@@ -130,7 +147,8 @@ static err score_all(struct scorer *c, const struct window_set *set, const struc
 err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
                    struct forecast_scores *out) {
     *out = (struct forecast_scores){
-        .windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband};
+        .windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband, .set = *set};
+    out->set.at = NULL;
     struct scorer c = {.f = f, .s = s, .out = out, .kern = use->kern, .total = out->windows};
     c.work = workload_start("scoring", use->events, use->stop);
     c.work.all = (f64)out->windows;

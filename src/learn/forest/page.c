@@ -167,7 +167,7 @@ err forest_report(const struct model *m, const struct learn_job *job, const stru
         svg_matrix(&svg, f->class, f->nclass, f->confusion, false);
         TRY(take_svg(&svg, a, &out[n++].svg));
     }
-    out[n] = (struct report_figure){.id = "stages", .heading = "Tasks by stage"};
+    out[n] = (struct report_figure){.id = "stages", .heading = "Tasks by stage", .folded = true};
     out[n].lead = "Counts of large nodes are cut by input and rows; one task finishes a node of few rows.";
     TRY(stages(f, a, &out[n++]));
     r->nfigure = n;

@@ -143,9 +143,9 @@ static err add_matrix(const struct hmm *h, struct arena *a, struct report_figure
     for (i32 k = 0; k < h->L; k++)
         for (i32 l = 0; l < h->L; l++) count[k * h->L + l] = lrint(h->trans[k * h->L + l] * h->left[k]);
     svg_matrix(&svg, label, h->L, count, false);
-    *figure = (struct report_figure){"transitions", "Transitions",
-                                     "How often the label of the row was followed by that of the column in training.",
-                                     arena_strdup(a, str_text(&svg))};
+    *figure = (struct report_figure){.id = "transitions", .heading = "Transitions",
+                                     .lead = "How often the label of the row was followed by that of the column in training.",
+                                     .svg = arena_strdup(a, str_text(&svg))};
     str_free(&svg);
     return figure->svg ? 0 : -E601;
 }
@@ -155,9 +155,9 @@ static err add_curve(const struct hmm *h, struct arena *a, struct report_figure 
     const struct chart_layer layer = {
         .mark = MARK_LINE, .role = ROLE_MODEL, .name = "training", .n = h->ncurve, .x0 = 1, .y = h->curve, .hover = true};
     svg_chart(&svg, &(struct chart){.xlabel = "iteration", .ylabel = "log-likelihood per token", .layer = &layer, .n = 1}, false);
-    *figure = (struct report_figure){"likelihood", "Likelihood by iteration",
-                                     "Baum-Welch iterations never decrease the likelihood of the training data.",
-                                     arena_strdup(a, str_text(&svg))};
+    *figure = (struct report_figure){.id = "likelihood", .heading = "Likelihood by iteration",
+                                     .lead = "Baum-Welch iterations never decrease the likelihood of the training data.",
+                                     .svg = arena_strdup(a, str_text(&svg)), .folded = true};
     str_free(&svg);
     return figure->svg ? 0 : -E601;
 }

@@ -72,7 +72,7 @@ static void find_axis(struct view *v, i32 which, f64 *next) {
 
 static err look(const struct kmeans *f, const struct learn_job *job, struct arena *a, struct view *v) {
     const struct table_set *s = table_set_of(job->data);
-    const i64 rows = job->split.train;
+    const i64 rows = job->split.test > 0 ? job->split.train : job->data->nrow; /* all of data that are not those of the run */
     const i32 d = f->d;
     f64 *next, *distance;
     i32 *label;

@@ -138,28 +138,41 @@ static void projected(const struct step *s, const struct cell_graph *c, val z, v
 
 static bool has_two(const struct cell_graph *c) { return c->hr > 0 || c->cell->states > 1; }
 
-static void body_of(const struct cell_graph *c, struct onnx_graph *outer, struct onnx_graph *g) {
+static void one_step(const struct step *s, const struct cell_graph *c, val z, val *h, val *cc) {
+    if (c->hr > 0)
+        projected(s, c, z, h, cc);
+    else if (c->cell->kind == (enum cell_kind)CELL_AT_paragru)
+        paragru(s, c, z, h);
+    else if (c->cell->kind == (enum cell_kind)CELL_AT_paralstm)
+        paralstm(s, c, z, h, cc);
+    else if (c->cell->kind == (enum cell_kind)CELL_AT_minlstm)
+        minlstm(s, z, h);
+    else
+        onnx_refuse(s->g, "the cell %s", c->cell->name);
+}
+
+/* The state where live is 1; what it was before where live is 0. */
+static val held(const struct step *s, val live, val before, val after) {
+    return live < 0 || before < 0 ? after : add(s, before, mul(s, live, sub(s, after, before)));
+}
+
+/* live: rows have lengths of their own, and a further input of the scan tells which rows are at a step [rows, 1]. */
+static void body_of(const struct cell_graph *c, bool lengths, struct onnx_graph *outer, struct onnx_graph *g) {
     const struct step s = {.g = g, .H = c->H};
     onnx_body(outer, g);
     const char *p = g->prefix, *rows = arena_printf(&g->arena, "%srows", p);
-    const struct onnx_dim state[] = {{rows, 0}, {NULL, c->P}}, cell[] = {{rows, 0}, {NULL, c->H}};
+    const struct onnx_dim state[] = {{rows, 0}, {NULL, c->P}}, cell[] = {{rows, 0}, {NULL, c->H}}, one[] = {{rows, 0}, {NULL, 1}};
     const struct onnx_dim wide[] = {{rows, 0}, {NULL, (i64)c->cell->gates * c->H}};
-    val h = onnx_input(g, arena_printf(&g->arena, "%sh", p), ONNX_FLOAT, 2, state), cc = -1;
-    if (has_two(c)) cc = onnx_input(g, arena_printf(&g->arena, "%sc", p), ONNX_FLOAT, 2, cell);
+    const val h0 = onnx_input(g, arena_printf(&g->arena, "%sh", p), ONNX_FLOAT, 2, state);
+    const val c0 = has_two(c) ? onnx_input(g, arena_printf(&g->arena, "%sc", p), ONNX_FLOAT, 2, cell) : -1;
     const val z = onnx_input(g, arena_printf(&g->arena, "%sz", p), ONNX_FLOAT, 2, wide);
-    if (c->hr > 0)
-        projected(&s, c, z, &h, &cc);
-    else if (c->cell->kind == (enum cell_kind)CELL_AT_paragru)
-        paragru(&s, c, z, &h);
-    else if (c->cell->kind == (enum cell_kind)CELL_AT_paralstm)
-        paralstm(&s, c, z, &h, &cc);
-    else if (c->cell->kind == (enum cell_kind)CELL_AT_minlstm)
-        minlstm(&s, z, &h);
-    else
-        onnx_refuse(g, "the cell %s", c->cell->name);
+    const val live = lengths ? onnx_input(g, arena_printf(&g->arena, "%slive", p), ONNX_FLOAT, 2, one) : -1;
+    val h = h0, cc = c0;
+    one_step(&s, c, z, &h, &cc);
+    h = held(&s, live, h0, h), cc = held(&s, live, c0, cc);
     onnx_output(g, h, arena_printf(&g->arena, "%sh1", p), ONNX_FLOAT, 2, state);
     if (cc >= 0) onnx_output(g, cc, arena_printf(&g->arena, "%sc1", p), ONNX_FLOAT, 2, cell);
-    onnx_output(g, h, arena_printf(&g->arena, "%sy", p), ONNX_FLOAT, 2, state);
+    onnx_output(g, lengths ? mul(&s, live, h) : h, arena_printf(&g->arena, "%sy", p), ONNX_FLOAT, 2, state);
 }
 
 /* Zeros [batch, H] for a state of x [T, batch, I]. */
@@ -168,20 +181,29 @@ static val zeros(struct onnx_graph *g, val x, i32 H) {
     return onnx_1(g, "ConstantOfShape", onnx_concat(g, 0, VALS(batch, onnx_i64s(g, DIMS(H)))));
 }
 
+/* FLOAT [T, batch, 1]: 1 = the row has this step. */
+static val live_rows(struct net_graph *n, val x) {
+    struct onnx_graph *g = n->g;
+    const val steps = onnx_squeeze(g, onnx_slice(g, onnx_1(g, "Shape", x), 0, 0, 1), 0);
+    const val t = onnx_unsqueeze(g, onnx_op(g, "Range", VALS(onnx_i64(g, 0), steps, onnx_i64(g, 1))), 1);
+    const val inside = onnx_2(g, "Less", t, onnx_unsqueeze(g, onnx_cast(g, n->lengths, ONNX_INT64), 0));
+    return onnx_unsqueeze(g, onnx_cast(g, inside, ONNX_FLOAT), 2);
+}
+
 static val run_scan(struct net_graph *n, const struct cell_graph *c, val x, val state, val *end) {
     struct onnx_graph *g = n->g, body;
-    const bool two = has_two(c);
-    if (n->lengths >= 0)
-        onnx_refuse(g, "rows of their own length through the cell %s", c->hr > 0 ? "lstm with --projection" : c->cell->name);
-    const val z = onnx_2(g, "Add", onnx_2(g, "MatMul", x, c->W), c->B);
-    const val h0 = state < 0 ? zeros(g, x, c->P) : onnx_squeeze(g, onnx_slice(g, state, 0, 0, 1), 0);
-    const val c0 = !two ? z : state < 0 ? zeros(g, x, c->H) : onnx_squeeze(g, onnx_slice(g, state, 0, 1, 2), 0);
-    val out[3] = {0};
-    body_of(c, g, &body);
-    onnx_node(
-        g, "Scan", two ? 3 : 2, (val[]){h0, c0, z}, two ? 3 : 2, out,
-        (struct onnx_attr[]){
-            {.name = "num_scan_inputs", .type = ATTR_INT, .i = 1}, {.name = "body", .type = ATTR_GRAPH, .graph = &body}, {0}});
+    const bool two = has_two(c), lengths = n->lengths >= 0;
+    val in[4], out[3] = {0};
+    i32 nin = 0;
+    in[nin++] = state < 0 ? zeros(g, x, c->P) : onnx_squeeze(g, onnx_slice(g, state, 0, 0, 1), 0);
+    if (two) in[nin++] = state < 0 ? zeros(g, x, c->H) : onnx_squeeze(g, onnx_slice(g, state, 0, 1, 2), 0);
+    in[nin++] = onnx_2(g, "Add", onnx_2(g, "MatMul", x, c->W), c->B);
+    if (lengths) in[nin++] = live_rows(n, x);
+    body_of(c, lengths, g, &body);
+    onnx_node(g, "Scan", nin, in, two ? 3 : 2, out,
+              (struct onnx_attr[]){{.name = "num_scan_inputs", .type = ATTR_INT, .i = lengths ? 2 : 1},
+                                   {.name = "body", .type = ATTR_GRAPH, .graph = &body},
+                                   {0}});
     const val h1 = onnx_unsqueeze(g, out[0], 0);
     *end = two && c->hr <= 0 ? onnx_concat(g, 0, VALS(h1, onnx_unsqueeze(g, out[1], 0))) : h1;
     return out[two ? 2 : 1];

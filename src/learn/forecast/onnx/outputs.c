@@ -87,6 +87,7 @@ static bool expressible(const struct window_graph *w, bool network) {
     if (!spec->family || (!network && !spec->family->counts)) return true;
     if (network && !spec->family->counts && spec->family->nparam == 2) return true;
     onnx_refuse(w->g, "quantiles of the head \"%s\" (leave them out: --mean-only)", spec->head);
+    w->g->fix = "--mean-only";
     return false;
 }
 

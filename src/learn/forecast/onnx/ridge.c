@@ -26,16 +26,11 @@ static val calendar_rows(const struct window_graph *w, const struct ridge *r) {
 
 /* Means of groups of rows of one column known ahead: [batch, groups]. */
 static val ahead_groups(const struct window_graph *w, const struct ridge *r, i32 col, i32 n) {
-    const struct schema *c = &w->f->schema;
     const i32 total = r->ahead.back + r->H, width = n * r->ahead.group;
     struct onnx_graph *g = w->g;
     const val fill = wg_f64(w, (f64)NAN), zero = wg_f64(w, 0);
     const val seen = onnx_slice(g, onnx_pad(g, w->known, 3, 1, total, 0, fill), 1, -(i64)(r->ahead.back + w->ahead), ONNX_ALL);
-    const val rows = onnx_slice(g, seen, 1, 0, total);
-    const val one = onnx_squeeze(g, onnx_slice(g, rows, 2, col, col + 1), 2);
-    const i64 own = c->ntarget + c->npast + col;
-    if (c->panel) onnx_refuse(g, "columns known ahead in the ridge of a panel");
-    const val v = wg_2(w, "Div", wg_2(w, "Sub", one, wg_f64(w, c->mean[own])), wg_f64(w, c->dev[own]));
+    const val v = wg_covariate(w, onnx_slice(g, seen, 1, 0, total), col, w->f->schema.npast + col);
     const val padded = onnx_pad(g, v, 2, 1, 0, width - total, fill);
     const val mask = onnx_reshape(g, wg_mask(w, padded), DIMS(-1, n, r->ahead.group));
     const val x = onnx_reshape(g, wg_present(w, padded, zero), DIMS(-1, n, r->ahead.group));

@@ -6,7 +6,9 @@
 #include <math.h>
 
 #include "bases/base.h"
-#include "learn/forecast/onnx/trees.h"
+#include "bases/trees/trees.h"
+#include "learn/forecast/onnx/window.h"
+#include "learn/onnx/ensemble.h"
 
 struct inputs_graph {
     const struct window_graph *w;
@@ -218,6 +220,35 @@ static val shift_of(const struct inputs_graph *p) {
     return wg_present(p->w, phase_value(p, q->season, 0, 0), p->last);
 }
 
+/* Nodes of a tree are numbered from its root; the left child follows its parent. */
+static err add_tree(struct ensemble *e, const struct trees *t, i32 k) {
+    const i32 end = k + 1 < t->ntree ? t->root[k + 1] : t->nnode;
+    for (i32 i = t->root[k]; i < end; i++) {
+        const struct trees_node *q = &t->node[i];
+        const i64 at = i - t->root[k];
+        const struct ensemble_branch b = {.tree = k,
+                                          .node = at,
+                                          .input = q->input,
+                                          .yes = at + 1,
+                                          .no = at + q->right,
+                                          .cut = q->cut,
+                                          .missing_left = !q->missing_right};
+        if (q->input >= 0)
+            TRY(ensemble_branch(e, &b));
+        else
+            TRY(ensemble_leaf(e, k, at));
+        if (q->input < 0) TRY(ensemble_weight(e, k, at, 0, q->cut));
+    }
+    return 0;
+}
+
+static val sums_of(const struct window_graph *w, const struct trees *t, val x) {
+    struct ensemble e = {0};
+    for (i32 k = 0; k < t->ntree && !w->g->failed; k++)
+        if (add_tree(&e, t, k) < 0) w->g->failed = true;
+    return ensemble_node(&e, w->g, x, 1, &t->start);
+}
+
 val wg_trees(const struct window_graph *w, const struct trees *t) {
     struct onnx_graph *g = w->g;
     const i32 H = w->f->spec.horizon;
@@ -226,7 +257,7 @@ val wg_trees(const struct window_graph *w, const struct trees *t) {
     p.last = wg_present(w, onnx_slice(g, wg_hold(w, w->hist, w->W, 1), 1, -1, ONNX_ALL), wg_f64(w, 0));
     p.level = wg_present(w, wg_rounded(w, mean_back(&p, w->hist, t->in.level)), p.last);
     if (t->in.shape.calendar) p.at = wg_calendar(w, onnx_slice(g, onnx_slice(g, w->time, 1, -w->ahead, ONNX_ALL), 1, 0, p.steps));
-    const val sums = onnx_reshape(g, trees_node_of(w, t, table(&p)), DIMS(-1, p.steps));
+    const val sums = onnx_reshape(g, sums_of(w, t, table(&p)), DIMS(-1, p.steps));
     const val out = wg_rounded(w, wg_2(w, "Add", onnx_cast(g, sums, ONNX_DOUBLE), shift_of(&p)));
     if (p.steps == H) return out;
     const val more = onnx_2(g, "Expand", onnx_slice(g, out, 1, -1, ONNX_ALL), onnx_i64s(g, DIMS(1, H - p.steps)));
