@@ -1,5 +1,6 @@
 """t_threads.py - models in threads and copies, forks, and the exit of an interpreter that trains."""
 import copy
+import ctypes
 import os
 import pickle
 import threading
@@ -8,6 +9,8 @@ import time
 import common
 import numpy as np
 from common import AIR, QUICK, Case, air, e2e, stretto
+
+from stretto import _lib, arrow_c, columns
 
 
 class Models(Case):
@@ -41,6 +44,27 @@ class Models(Case):
             t.join()
         self.assertEqual(bad, [])
         self.assertLessEqual(len(self.model._idle), 16)
+
+    def test_a_call_costs_less_than_a_millisecond_beside_the_library(self):
+        """What Python adds to a forecast: the calls of the library alone are measured in turn with whole ones."""
+        frame, inside, whole = air(), [], []
+        for _ in range(60):
+            with self.model._handle({"threads": 1}) as handle:
+                stream = arrow_c.stream_of(*columns.columns_of(frame))
+                array, schema = arrow_c.ArrayC(), arrow_c.Schema()
+                began = time.perf_counter()
+                table = _lib.new("frame_new", ctypes.addressof(stream), b"data frame")
+                rows = _lib.new("model_open", handle, _lib.string("frame_path", table).encode())
+                _lib.call("predict_arrow", handle, rows, 0, 1, ctypes.addressof(array), ctypes.addressof(schema))
+                _lib.library().stretto_data_free(rows)
+                _lib.library().stretto_frame_free(table)
+                inside.append(time.perf_counter() - began)
+                for struct in (array, schema):
+                    struct.release(ctypes.pointer(struct))
+            began = time.perf_counter()
+            self.model.predict(frame, threads=1)
+            whole.append(time.perf_counter() - began)
+        self.assertLess(sorted(whole)[10] - sorted(inside)[10], 1e-3 * e2e.SLOW)
 
     def test_two_trainings_at_the_same_time_give_the_bits_of_one(self):
         found = []

@@ -20,6 +20,7 @@ from .errors import StopTraining
 
 T = TypeVar("T")
 KINDS = ("note", "warning", "begin", "step", "validation", "saved", "end", "work", "detail")
+LOOK = 0.2       # seconds between two looks at what an interrupt may have lost
 PATIENCE = 30.0  # seconds that the interpreter waits at its exit for a training that is asked to stop
 
 
@@ -85,7 +86,8 @@ class Job(Generic[T]):
             return
         answered = threading.Event()
         self.messages.put((_event_of(event.contents), answered))
-        answered.wait()
+        while not answered.wait(LOOK) and not self.asked:  # an interrupt may lose the message; then the job is asked to stop
+            pass
 
     def stop_with(self, stopper: Optional[Callable[[], None]]) -> None:
         """Sets how the call that runs now is stopped; one that was asked to stop before stops at once."""
@@ -122,11 +124,14 @@ class Job(Generic[T]):
                 if answered:
                     answered.set()
                     answered = None
-                message = self.messages.get()
+                message = self.messages.get(timeout=LOOK)
                 if message is None:
                     break
                 event, answered = message
                 self.tell(event)
+            except queue.Empty:
+                if not self.thread.is_alive():  # an interrupt has lost its last message
+                    break
             except KeyboardInterrupt:
                 interrupts += 1
                 self.stop("interrupt")
