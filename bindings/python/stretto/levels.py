@@ -5,7 +5,7 @@ sample paths of the library do: exact for a normal distribution, and exact at th
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -23,12 +23,12 @@ def known_levels(forecast: Mapping[str, Array]) -> list[float]:
     return sorted(float(n[1:]) for n in forecast if n[0] == "q" and n[1:2].isdigit())
 
 
-def quantiles_at(forecast: Mapping[str, Array], wanted: Sequence[float], spread: Array) -> Array:
-    """Quantiles [rows][wanted].  `spread` [rows]: the deviation around the mean that serves where the forecast has fewer than two
+def quantiles_at(forecast: Mapping[str, Array], wanted: Sequence[float], spread: Callable[[], Array]) -> Array:
+    """Quantiles [rows][wanted].  `spread()` [rows]: the deviation around the mean that serves where the forecast has fewer than two
     quantiles, because its training had too few windows to measure errors."""
     have, z = known_levels(forecast), scores_of(wanted)
     if len(have) < 2:
-        return np.asarray(forecast["mean"][:, None] + spread[:, None] * z)
+        return np.asarray(forecast["mean"][:, None] + spread()[:, None] * z)
     x = scores_of(have)
     q = np.column_stack([forecast["q%g" % a] for a in have])
     left = np.clip(np.searchsorted(x, z, "right") - 1, 0, len(have) - 2)

@@ -206,7 +206,7 @@ class StrettoForecaster(BaseForecaster):
 
     def _predict_quantiles(self, fh: Any, X: Any, alpha: Any) -> Any:
         found = self._forecast(X)
-        values = self._arranged(fh, found, quantiles_at(found, list(alpha), self._spread(found)))
+        values = self._arranged(fh, found, quantiles_at(found, list(alpha), lambda: self._spread(found)))
         names = self._get_varnames()
         return pd.DataFrame(values.reshape(len(values), -1), index=self._index(fh), columns=pd.MultiIndex.from_product([names, alpha]))
 
