@@ -108,7 +108,7 @@ TEST(args_refuse_with_the_nearest_name) {
     T_FAILS(line("stretto train a.csv b.csv"), E101);
     says("unexpected argument \"b.csv\"", "stretto train DATA [-o MODEL]");
     T_FAILS(line("stretto predict m.model a.csv --target ot"), E101);
-    says("predict takes no --target; it is an option of check, train, backtest, cache, plan",
+    says("predict takes no --target; it is an option of check, train, backtest, tune, cache, plan",
          "leave out --target   (the model file knows its columns and settings)");
     T_FAILS(line("stretto backtest a.csv --no-horizon"), E101);
     T_FAILS(line("stretto backtest a.csv -qj"), E101);
