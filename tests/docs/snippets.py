@@ -95,6 +95,7 @@ def main():
             return 77
         os.makedirs(os.path.join(folder, "work"))
         os.chdir(os.path.join(folder, "work"))
+        os.symlink(os.path.join(ROOT, "examples"), "examples")
         ran, failed = run(page)
         os.chdir(ROOT)
     print("%s: %d snippets ran, %d failed" % (os.path.basename(page), ran, failed))
