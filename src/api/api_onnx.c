@@ -47,7 +47,7 @@ static err judge(const stretto_model *m, const char *path, const struct graph_ga
 
 static void say(const struct ort *run, const struct graph_gap *gap, struct str *out) {
     if (!run)
-        str_add(out, "no ONNX Runtime here (pip install onnxruntime, or STRETTO_ONNXRUNTIME=libonnxruntime.so): not checked");
+        str_add(out, "no ONNX Runtime found: not checked");
     else if (gap->cells == 0)
         str_addf(out, "ONNX Runtime %s reads it", ort_version(run));
     else
@@ -66,6 +66,9 @@ stretto_err stretto_model_check_onnx(stretto_model *self, stretto_data *data, co
     if (out) *out = NULL;
     err e = file_load(path, ONNX_BYTES_MOST, &bytes, &size);
     if (e >= 0) e = ort_open(&run);
+    if (e >= 0 && !run && data)
+        e = FAIL_AT(E907, path, "pip install onnxruntime   in the environment of $VIRTUAL_ENV   or   STRETTO_ONNXRUNTIME=/path/libonnxruntime.so",
+                    "it is written, but there is no ONNX Runtime here to check it with");
     if (e >= 0 && run) e = ort_load(run, bytes, size);
     if (e >= 0 && run && data) e = compare(self, data, run, &wish, &gap);
     if (e >= 0) say(run, &gap, &text);

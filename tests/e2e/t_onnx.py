@@ -169,6 +169,34 @@ class Export(Onnx):
             self.train(*flags, *more, data="p.csv")
             self.difference(data="p.csv")
 
+    def test_rows_out_of_line_are_refused(self):
+        """Segments reach beyond the horizon, and so do the rows ahead; the rows that `predict` asks for are too few."""
+        lines = ["t,y,price"] + ["2021-01-%02d %02d:00,%d,%d" % (1 + i // 24, i % 24, 50 + i % 24 + i % 5, i % 5) for i in range(700)]
+        self.write("c.csv", "\n".join(lines) + "\n")
+        self.train("--target", "y", "--known", "price", "--horizon", "28", "--context", "48", "--preset", "none", "--segment", "24", "--decoder", "parallel",
+                   "--steps", "5", "--calendar", "yes", data="c.csv")
+        self.stretto("export", "m.model", "--onnx", "m.onnx")
+        script = r"""
+import json, numpy as np, onnx, onnxruntime
+about = json.loads({p.key: p.value for p in onnx.load("m.onnx").metadata_props}["stretto.inputs"])
+assert about["ahead"] > about["horizon"], about
+options = onnxruntime.SessionOptions()
+options.log_severity_level = 4
+run = onnxruntime.InferenceSession("m.onnx", options)
+rows = 100
+def made(known, time):
+    feed = {"target": np.ones((1, rows)), "known": np.ones((1, rows + known, 1)), "time": 3600 * np.arange(rows + time)[None]}
+    return run.run(["mean"], feed)[0].shape
+print(made(about["ahead"], about["ahead"]))
+for wrong in ((about["horizon"], about["ahead"]), (about["ahead"], about["horizon"]), (about["horizon"], about["horizon"])):
+    try:
+        made(*wrong)
+        print("accepted", wrong)
+    except Exception as e:
+        print("refused", "Concat" in str(e))
+"""
+        self.assertEqual(self.python(script).split("\n")[:4], ["(1, 28)"] + 3 * ["refused True"])
+
     def test_python_forecasts_as_predict_does(self):
         """The contract of docs/onnx.md: the last rows of the file in, the forecast of `stretto predict` out; also a short history."""
         self.train(*SHORT)
@@ -242,7 +270,11 @@ print(*mean[0])
         done = subprocess.run([e2e.PROGRAM, "export", "m.model", "--onnx", "m.onnx"], cwd=self.dir, capture_output=True, text=True,
                               env=dict(self.environment(), STRETTO_ONNXRUNTIME="off"))
         self.assertEqual(done.returncode, 0)
-        self.assertIn("no ONNX Runtime here", done.stderr)
+        self.assertIn("no ONNX Runtime found: not checked", done.stderr)
+        done = subprocess.run([e2e.PROGRAM, "export", "m.model", "--onnx", "m.onnx", "--check", AIR], cwd=self.dir, capture_output=True, text=True,
+                              env=dict(self.environment(), STRETTO_ONNXRUNTIME="off"))
+        self.assertEqual(done.returncode, 9)
+        self.assertIn("error[E907] m.onnx: it is written, but there is no ONNX Runtime here", done.stderr)
 
 
 # Graphs as exporters of PyTorch write them, with the output of ONNX Runtime.

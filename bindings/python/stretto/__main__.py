@@ -5,6 +5,8 @@ import os
 import shutil
 import sys
 
+from .runtime import find_onnx_runtime
+
 
 def program() -> str:
     """Path of the program: of the wheel, of the build folder of the source tree, or of PATH."""
@@ -18,6 +20,8 @@ def program() -> str:
 
 def main() -> None:
     path = program()
+    if {"export", "import"} & set(sys.argv[1:2]):
+        find_onnx_runtime()
     os.execv(path, [path, *sys.argv[1:]])
 
 

@@ -19,6 +19,7 @@ from .handles import model_bytes, model_from, open_for
 from .jobs import Job, run
 from .config import Config, PathLike, set_flags
 from .progress import log_lines
+from .runtime import find_onnx_runtime
 from .scores import Scores
 from .weights import Weights, read_weights
 
@@ -180,9 +181,12 @@ class Model:
         return run(work)
 
     def export_onnx(self, path: PathLike, *, mean_only: bool = False, check: Data = None) -> float:
-        """Writes the model as an ONNX graph.  With a table in `check`, runs it in ONNX Runtime, if that is here, and returns the
-        largest difference in standard deviations of the column; else NaN.  E904 names all parts that ONNX cannot express."""
+        """Writes the model as an ONNX graph.  With a table in `check`, runs it in ONNX Runtime and returns the largest difference in
+        standard deviations of the column; else NaN.  E904 names all parts that ONNX cannot express; E907: the graph differs, or
+        there is no ONNX Runtime to check it with."""
         worst = ctypes.c_double(float("nan"))
+        if check is not None:
+            find_onnx_runtime()
         with self._handle({}) as handle:
             _lib.call("model_export_onnx", handle, os.fsencode(path), int(mean_only))
             if check is not None:

@@ -46,9 +46,26 @@ val wg_rounded(const struct window_graph *w, val v) { /* the series holds f32 */
     return onnx_cast(w->g, onnx_cast(w->g, v, ONNX_FLOAT), ONNX_DOUBLE);
 }
 
+/* Joins the target with the rows of an input in front of the origin, [batch, rows], and takes the target out again: an input
+ * that has not exactly `ahead` rows more than the target stops the run, where it would be read out of line otherwise. */
+static val in_line(const struct window_graph *w, val target, val rows_in_front) {
+    const val both[2] = {onnx_unsqueeze(w->g, target, 2), onnx_unsqueeze(w->g, rows_in_front, 2)};
+    return onnx_squeeze(w->g, onnx_slice(w->g, onnx_concat(w->g, 2, 2, both), 2, 0, 1), 2);
+}
+
+static void check_lengths(struct window_graph *w) {
+    if (w->known >= 0) {
+        const val first = onnx_squeeze(w->g, onnx_slice(w->g, w->known, 2, 0, 1), 2);
+        w->target = in_line(w, w->target, onnx_slice(w->g, first, 1, 0, -w->ahead));
+    }
+    if (w->time >= 0)
+        w->target = in_line(w, w->target, onnx_cast(w->g, onnx_slice(w->g, w->time, 1, 0, -w->ahead), ONNX_DOUBLE));
+}
+
 void wg_inputs(struct window_graph *w) {
     const struct schema *c = &w->f->schema;
     declare(w);
+    check_lengths(w);
     w->mean = of_series(w, c->mean);
     w->dev = of_series(w, c->dev);
     const val raw = wg_last_rows(w, w->target, 2, 0, w->W, wg_f64(w, (f64)NAN));
