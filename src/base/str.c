@@ -158,23 +158,23 @@ i32 str_utf8(const char *s, size_t left) {
     return n;
 }
 
-/* Edit distance in half steps: a change of case costs 1, any other edit 2. */
+/* Edit distance in half steps: a change of case costs 1, any other edit 2; so does a swap of neighbours (optimal string alignment). */
 static i32 distance(const char *a, const char *b) {
     enum { MAX = 64 };
     size_t n = strlen(a), m = strlen(b);
     if (n >= MAX || m >= MAX) return 1000;
-    i32 row[MAX];
-    for (size_t j = 0; j <= m; j++) row[j] = 2 * (i32)j;
+    i32 row[MAX], last[MAX], before[MAX]; /* of i, i - 1, i - 2 */
+    for (size_t j = 0; j <= m; j++) row[j] = last[j] = 2 * (i32)j;
     for (size_t i = 1; i <= n; i++) {
-        i32 diagonal = row[0];
+        memcpy(before, last, sizeof before);
+        memcpy(last, row, sizeof last);
         row[0] = 2 * (i32)i;
         for (size_t j = 1; j <= m; j++) {
-            i32 above = row[j];
             bool same = a[i - 1] == b[j - 1];
             bool folded = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
-            i32 change = diagonal + (same ? 0 : folded ? 1 : 2);
-            row[j] = imin(change, 2 + imin(above, row[j - 1]));
-            diagonal = above;
+            i32 change = last[j - 1] + (same ? 0 : folded ? 1 : 2);
+            row[j] = imin(change, 2 + imin(last[j], row[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = imin(row[j], before[j - 2] + 2);
         }
     }
     return row[m];

@@ -91,7 +91,10 @@ static bool without_sign(const struct build *b, const char *w, char fix[SIGN_FIX
 static err refuse_words(const struct build *b, const struct column *c, enum role r) {
     char fix[700], plain[48], from[MEND_PATH], to[MEND_PATH];
     const char *word = c->nword ? c->word[0] : "";
-    if (thousands(word)) {
+    f64 number;
+    if (b->t->records && str_to_f64(word, strlen(word), '.', &number)) {
+        snprintf(fix, sizeof fix, "make the column numbers, it holds text   (pandas: pd.to_numeric, polars: cast)");
+    } else if (thousands(word)) {
         without_thousands(word, plain);
         snprintf(fix, sizeof fix, "write the numbers without separators of thousands, as %s for %.40s", plain, word);
     } else if (without_sign(b, word, fix)) { /* fix is set */

@@ -190,7 +190,7 @@ static err read(const char *path, const struct read_options *o, struct table **o
     struct arrow a;
     struct frame *frame = frame_hold(path);
     if (!frame)
-        return FAIL_AT(E701, input_label(path), "run it from the program that has the table   (Python: stretto.resume)",
+        return FAIL_AT(E701, input_label(path), "resume it in the program that has the table   or   stretto report MODEL DATA, with a file",
                        "this table was in the memory of a program, and is no more");
     err e = arrow_open(&a, path, o, NULL, "a table in memory");
     if (e >= 0) a.t->frame = frame;

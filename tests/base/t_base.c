@@ -131,6 +131,8 @@ TEST(str_nearest_prefers_same_letters) {
     const char *words[] = {"HUFL", "OT", "date"};
     assert_int_equal(str_nearest("ot", words, 3), 1);
     assert_int_equal(str_nearest("completely", words, 3), -1);
+    static const char *const swapped[] = {"states", "steps"};
+    assert_int_equal(str_nearest("stpes", swapped, 2), 1);
 }
 
 TEST(rng_shuffle_is_a_bijection) {

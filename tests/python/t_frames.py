@@ -195,7 +195,7 @@ class BadTables(Case):
     def test_missing_ids(self):
         frame = panel()
         frame.loc[7, "unique_id"] = None
-        self.refused(frame, '"unique_id" names the series, and is missing in 1 rows, first in row 7', "dropna", id="unique_id", target="y", time="ds")
+        self.refused(frame, '"unique_id" names the series, and is missing in 1 rows, first in row 8 (from 1)', "dropna", id="unique_id", target="y", time="ds")
 
     def test_shapes(self):
         self.refused({"a": np.ones(3), "b": np.ones(4)}, "a 3, b 4", "one value")

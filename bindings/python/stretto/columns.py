@@ -51,8 +51,10 @@ def _times(name: str, values: Array, missing: Array) -> Column:
     """datetime, date and datetime64 objects; all have one time zone, or none has one."""
     zones = {str(v.tzinfo) if getattr(v, "tzinfo", None) else "" for v in values[~missing]}
     if len(zones) > 1:
-        raise bad_column(name, "mixes the time zones %s" % ", ".join(z or "none" for z in sorted(zones)),
-                         "df[\"%s\"] = pd.to_datetime(df[\"%s\"], utc=True)" % (name, name))
+        known = sorted(zones - {""}) or ["UTC"]
+        first = "the same zone for all of them" if "" in zones else \
+            "df[\"%s\"] = pd.to_datetime(df[\"%s\"], utc=True).dt.tz_convert(\"%s\")" % (name, name, known[0])
+        raise bad_column(name, "mixes %s" % ("times with and without a zone" if "" in zones else "the time zones " + ", ".join(known)), first)
     zone = zones.pop() if zones else ""
     out = np.full(len(values), np.datetime64("NaT"), "datetime64[us]")
     for k in np.flatnonzero(~missing):
@@ -87,7 +89,7 @@ def object_column(name: str, values: Array) -> Column:
         return _times(name, values, missing)
     if len(kinds) > 1:
         raise bad_column(name, "mixes %s" % " and ".join(sorted(kinds)),
-                         "df[\"%s\"] = df[\"%s\"].astype(str)   or   pd.to_numeric(df[\"%s\"], errors=\"coerce\")" % ((name,) * 3))
+                         "df[\"%s\"] = pd.to_numeric(df[\"%s\"], errors=\"coerce\")   or, for words,   df[\"%s\"].astype(str)" % ((name,) * 3))
     raise bad_column(name, "holds objects of the type %s" % kinds.pop(), "df = df.drop(columns=[\"%s\"])" % name)
 
 

@@ -25,7 +25,7 @@ def _keyword(flag: "re.Match[str]") -> str:
     """A flag of the command line as a keyword argument: --gaps mask -> gaps="mask", --no-guard -> guard=False."""
     no, name, value = flag.group(1), flag.group(2).replace("-", "_"), flag.group(3)
     if value is None:
-        return "%s=%s" % (name, not no)
+        return name if flag.string[:flag.start()].endswith(("another ", "other ", "without ", "option ")) else "%s=%s" % (name, not no)
     number = re.fullmatch(r"-?\d+(\.\d+)?", value)
     return "%s=%s" % (name, value if number else '"%s"' % value.strip("'\""))
 
@@ -34,6 +34,14 @@ def as_keywords(fix: str) -> str:
     """Remedies in the words of Python; commands stay as they are."""
     lines = [FLAG.sub(_keyword, line) if line.startswith("--") else line for line in fix.split("\n")]
     return "\n".join(re.sub(r"(\w=\S+) (?=\w+=)", r"\1, ", line) for line in lines)
+
+
+MENTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
+
+
+def as_mentions(message: str) -> str:
+    """A message with the options by their keywords: given by --target -> given by target."""
+    return MENTION.sub(lambda m: m.group(1).replace("-", "_"), message)
 
 
 class StrettoError(Exception):
@@ -58,7 +66,7 @@ class StrettoError(Exception):
         kind = GROUPS.get(code // 100, StrettoError)
         place = where[2:].replace("-", "_") if where.startswith("--") else where
         remedy = as_keywords(fix) if code != 101 else fix.replace("--", "").replace("-", "_")
-        return kind(message, "E%03d" % code if code else "", place, remedy)
+        return kind(as_mentions(message), "E%03d" % code if code else "", place, remedy)
 
 
 class UsageError(StrettoError, ValueError):

@@ -2,10 +2,14 @@
 from __future__ import annotations
 
 import ctypes
+import datetime
 import os
 import tempfile
+import zoneinfo
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional
+
+import numpy as np
 
 from . import _lib
 from .arrow_c import Array, ArrayC, Schema, capsule_of, column_to_numpy, text_column, zone_of
@@ -42,6 +46,15 @@ class Forecast(Mapping[str, Array]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+    def take_zone(self, zone: str) -> None:
+        """Names the zone of the times; the library gives days of a zone without one, as they are written."""
+        if not zone:
+            return
+        for name, values in self.columns.items():
+            if name not in self.zones and values.dtype.kind == "M":
+                self.columns[name] = _utc_of(values, zone)
+        self.zones = {name: zone for name, values in self.columns.items() if values.dtype.kind == "M"}
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame."""
@@ -84,6 +97,14 @@ class Forecast(Mapping[str, Array]):
         """Draws the forecast: on Matplotlib axes (`ax`, or new ones), without Matplotlib as an SVG picture."""
         from . import plots
         return plots.plot(self, ax)
+
+
+def _utc_of(local: Array, zone: str) -> Array:
+    """Times of the clocks of a zone as UTC."""
+    place = zoneinfo.ZoneInfo(zone)
+    each, at = np.unique(local.astype("datetime64[s]"), return_inverse=True)
+    utc = [np.datetime64(t.replace(tzinfo=place).astimezone(datetime.timezone.utc).replace(tzinfo=None), "s") for t in each.tolist()]
+    return np.array(utc, "datetime64[s]")[at]
 
 
 class _Exported:

@@ -45,7 +45,7 @@ def check_ids(data: Data, ids: Iterable[str]) -> None:
             continue
         missing = data[name].isna().to_numpy()
         if missing.any():
-            raise bad_column(name, "names the series, and is missing in %d rows, first in row %d" % (missing.sum(), np.argmax(missing)),
+            raise bad_column(name, "names the series, and is missing in %d rows, first in row %d (from 1)" % (missing.sum(), np.argmax(missing) + 1),
                              "df = df.dropna(subset=[\"%s\"])" % name)
 
 

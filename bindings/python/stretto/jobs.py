@@ -32,6 +32,7 @@ def _number(x: float) -> Optional[float]:
 class Event:
     """What a training reports: `kind` is one of note, warning, begin, step, validation, saved, end, work, detail.
 
+    `step` counts training steps and is 0 before the first one; of "work" (choosing a base, measuring bands) `done` and `of` count.
     Losses are None where they were not measured at this step; `left` is the estimated number of seconds, None = unknown."""
 
     kind: str
@@ -49,11 +50,15 @@ class Event:
     grad_norm: float
     windows_per_s: float
     best: bool
+    done: int = 0
+    of: int = 0
 
 
 def _event_of(e: Any) -> Event:
-    return Event(KINDS[e.kind], (e.text or b"").decode("utf-8", "replace"), e.step, e.steps, e.member, e.members, e.epoch, e.seconds,
-                 e.left if e.left >= 0 else None, _number(e.train), _number(e.valid), e.lr, e.grad_norm, e.windows_per_s, bool(e.best))
+    kind = KINDS[e.kind]
+    step, steps, done, of = (0, 0, e.step, e.steps) if kind == "work" else (e.step, e.steps, 0, 0)
+    return Event(kind, (e.text or b"").decode("utf-8", "replace"), step, steps, e.member, e.members, e.epoch, e.seconds,
+                 e.left if e.left >= 0 else None, _number(e.train), _number(e.valid), e.lr, e.grad_norm, e.windows_per_s, bool(e.best), done, of)
 
 
 Listener = Callable[[Event], Any]

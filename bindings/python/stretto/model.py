@@ -137,7 +137,9 @@ class Model:
             return _lib.string("config_get", config, name.replace("_", "-").encode())
 
     def __repr__(self) -> str:
-        return "<stretto.Model of %s, horizon %d>" % (", ".join(self.targets[:4]) or self.option("task"), self.horizon)
+        names = self.targets
+        what = self.option("task") if not names else ", ".join(names[:4]) + (" .. (%d in all)" % len(names) if len(names) > 4 else "")
+        return "<stretto.Model of %s, horizon %d>" % (what, self.horizon)
 
     def _repr_html_(self) -> str:
         return self.scores._repr_html_() if self.scores else repr(self)
@@ -154,8 +156,7 @@ class Model:
             log_lines(_lib.string("model_warnings", handle))
             found = forecast(handle, rows, samples, seed)
             log_lines(_lib.string("model_note", handle), 20)
-        zone = zone_of_times(data) if found.zones else ""
-        found.zones = {name: zone or own for name, own in found.zones.items()}
+        found.take_zone(zone_of_times(data))
         found.source = (self, data, options)
         return found
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Union
 
+from .errors import UsageError
 from .jobs import Event
 
 log = logging.getLogger("stretto")
@@ -67,7 +68,11 @@ class Listeners:
 
     def __init__(self, callback: Union[Callback, Iterable[Callback], None], progress: bool) -> None:
         self.bar = Bar() if progress else None
-        given = [] if callback is None else [callback] if callable(callback) else list(callback)
+        several = isinstance(callback, Iterable) and not callable(callback)
+        given: list[Any] = [] if callback is None else list(callback) if several else [callback]  # type: ignore[arg-type]
+        if not all(callable(one) for one in given):
+            raise UsageError("a callback is a function of an Event, not a %s" % type(next(c for c in given if not callable(c))).__name__, "",
+                             "callback", "callback=lambda event: event.kind == \"validation\" and event.valid < 0.1")
         self.callbacks: list[Callback] = given
         self.asks = bool(given)
 

@@ -72,6 +72,11 @@ class _Run:
                 job.stop_with(lambda: _lib.library().stretto_trainer_stop(trainer))
                 try:
                     reason = self._fit(job, trainer, self.resume)
+                except StrettoError as e:
+                    if e.code == "E806" and job.asked == "callback":
+                        raise UsageError("the callback ended the training before its first step: there is no model yet", "E806", "callback",
+                                         "end it at an event whose step is above 0") from None
+                    raise
                 finally:
                     job.stop_with(None)
                 if reason != STOPPED:
@@ -88,7 +93,11 @@ def _run(work: _Run, callback: Callbacks, progress: bool) -> Model:
         stack.callback(listeners.close)
         if listeners.asks and not work.run_dir:
             work.run_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="stretto-"))
-        return run(work.work, listeners)
+        try:
+            return run(work.work, listeners)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("a checkpoint is in %s: stretto.resume(%r, data)" % (work.run_dir, work.run_dir) if work.kept else
+                                    "nothing was kept; with run_dir=.. a training goes on after an interrupt") from None
 
 
 def train(data: Data, *, time: Names = None, id: Names = None, target: Names = None, horizon: Optional[int] = None,
