@@ -16,7 +16,7 @@ static bool same_file(const struct stat *written, const char *read) {
 static bool is_read(const struct cli *c, const struct stat *written) {
     for (i32 i = 0; i < c->args.narg; i++)
         if (same_file(written, c->args.arg[i])) return true;
-    return same_file(written, c->o.config) || same_file(written, c->o.plan);
+    return same_file(written, c->o.config) || same_file(written, c->o.plan) || same_file(written, c->o.check);
 }
 
 /* E702 if the folder of a file is missing, which the program does not create, or may not be written to. */

@@ -67,7 +67,8 @@ stretto_err stretto_model_check_onnx(stretto_model *self, stretto_data *data, co
     err e = file_load(path, ONNX_BYTES_MOST, &bytes, &size);
     if (e >= 0) e = ort_open(&run);
     if (e >= 0 && !run && data)
-        e = FAIL_AT(E907, path, "pip install onnxruntime   in the environment of $VIRTUAL_ENV   or   STRETTO_ONNXRUNTIME=/path/libonnxruntime.so",
+        e = FAIL_AT(E907, path,
+                    "pip install onnxruntime   in $VIRTUAL_ENV   or   STRETTO_ONNXRUNTIME=/path/libonnxruntime.so",
                     "it is written, but there is no ONNX Runtime here to check it with");
     if (e >= 0 && run) e = ort_load(run, bytes, size);
     if (e >= 0 && run && data) e = compare(self, data, run, &wish, &gap);

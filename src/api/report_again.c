@@ -12,6 +12,7 @@
 #include "api/api.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/kind.h"
 
 #define MEASURE 5.0 /* seconds: somebody waits for the report alone */
 
@@ -163,7 +164,8 @@ static err path_of(const struct named *n, bool own_data, const char *given, char
         length = snprintf(out, PATH_MAX, "%s/report.html", n->run);
     else
         length = snprintf(out, PATH_MAX, "%s.html", n->model);
-    return length < PATH_MAX ? 0 : FAIL(E702, "the path of the report is too long: %s", n->model);
+    if (length >= PATH_MAX) return FAIL(E702, "the path of the report is too long: %s", n->model);
+    return kind_replaces(out, "--out", "<!doctype html", "a report"); /* the data, the model, a file of the run */
 }
 
 stretto_err stretto_report(const char *run_or_model, const char *data_path, stretto_config *config, const char *html_path,

@@ -158,7 +158,8 @@ i32 str_utf8(const char *s, size_t left) {
     return n;
 }
 
-/* Edit distance in half steps: a change of case costs 1, any other edit 2; so does a swap of neighbours (optimal string alignment). */
+/* Edit distance in half steps (optimal string alignment): a change of case costs 1, any other edit 2, and so does a swap of
+ * neighbours. */
 static i32 distance(const char *a, const char *b) {
     enum { MAX = 64 };
     size_t n = strlen(a), m = strlen(b);

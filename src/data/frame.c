@@ -9,6 +9,7 @@
 #include "data/frame.h"
 #include "data/reader.h"
 
+static const i64 ROWS_MOST = INT64_MAX / 64;
 enum { VIEW = 16, VIEW_INSIDE = 12 }; /* bytes of a text view, and of a text inside of it */
 
 static bool is(const char *path) { return input_is_memory(path); }
@@ -161,14 +162,30 @@ static err put_batch(struct arrow *a, const struct ArrowArray *batch, i64 number
     return 0;
 }
 
+/* Buffers that the type needs; the bytes in them cannot be checked. */
+static err check_buffers(const struct arrow_field *f, const struct ArrowArray *column, const struct arrow_message *at) {
+    const struct arrow_type *t = arrow_stored(f);
+    const i64 need = t->kind == ARROW_NULL ? 0 : t->kind == ARROW_TEXT && !is_view(t) ? 3 : 2;
+    if (need > 0 && (column->n_buffers < need || !column->buffers || !column->buffers[1]))
+        return arrow_damaged(at, "a column has no buffer of values");
+    return f->coded && !column->dictionary ? arrow_damaged(at, "a column has no dictionary") : 0;
+}
+
 /* The arrays must be those of the schema before anything is read. */
 static err check_batch(const struct arrow *a, const struct ArrowArray *batch, i64 number) {
     const struct arrow_message at = {.path = a->t->path, .number = number};
     if (batch->n_children != a->nfield) return arrow_damaged(&at, "it has another number of columns than the schema");
-    for (i32 i = 0; i < a->nfield; i++)
-        if (batch->children[i]->length < batch->offset + batch->length)
+    const i64 first = batch->offset, rows = batch->length;
+    if (!batch->children || rows < 0 || first < 0 || first > ROWS_MOST || rows > ROWS_MOST)
+        return arrow_damaged(&at, "its number of rows is impossible");
+    for (i32 i = 0; i < a->nfield; i++) {
+        const struct ArrowArray *column = batch->children[i];
+        if (!column || column->length < first + rows)
             return arrow_damaged(&at, "a column has another number of rows than its batch");
-    return batch->length < 0 || batch->offset < 0 ? arrow_damaged(&at, "its number of rows is negative") : 0;
+        if (column->offset < 0 || column->offset > ROWS_MOST) return arrow_damaged(&at, "a column begins at an impossible place");
+        if (a->field[i].col >= 0 && rows > 0) TRY(check_buffers(&a->field[i], column, &at));
+    }
+    return 0;
 }
 
 static err read_frame(struct arrow *a, const struct frame *frame) {
@@ -190,7 +207,7 @@ static err read(const char *path, const struct read_options *o, struct table **o
     struct arrow a;
     struct frame *frame = frame_hold(path);
     if (!frame)
-        return FAIL_AT(E701, input_label(path), "resume it in the program that has the table   or   stretto report MODEL DATA, with a file",
+        return FAIL_AT(E701, input_label(path), "resume it in the program that has the table   or   stretto report MODEL FILE",
                        "this table was in the memory of a program, and is no more");
     err e = arrow_open(&a, path, o, NULL, "a table in memory");
     if (e >= 0) a.t->frame = frame;

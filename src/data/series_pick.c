@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/mem.h"
+
 /* Columns of covariate k: one for each target of a panel, else one. */
 static i32 width(const struct series *s) { return s->panel ? s->ntarget : 1; }
 
@@ -58,6 +60,20 @@ err series_pick(const struct series *s, const i32 *target, i32 n, struct arena *
     for (i32 k = 0; k < s->npast + s->nknown; k++)
         for (i32 i = 0; i < width(out); i++) copy_column(s, series_past_of(s, k, target[i]), out, series_past_of(out, k, i));
     return copy_categories(s, target, a, out);
+}
+
+bool series_pick_fits(const struct series *s, i32 n) {
+    const i64 limit = mem_limit(), bytes = s->nrow * (1 + s->npast + s->nknown + s->ncat) * n * (i64)sizeof(f32);
+    return limit == 0 || bytes < (limit - mem_stats().live) / 4;
+}
+
+err series_alone(const struct series *s, i32 target, struct arena *a, struct series *out, bool *fits) {
+    *fits = s->ntarget == 1 || series_pick_fits(s, 1);
+    if (!*fits) return 0;
+    if (s->ntarget > 1) return series_pick(s, &target, 1, a, out);
+    *out = *s;
+    out->names = (struct arena){0};
+    return 0;
 }
 
 /* ------------------------------------------------------------------ columns of others --------------------------------------- */

@@ -13,6 +13,11 @@
  * those of s: of_model has their numbers.  E601. */
 err series_pick(const struct series *s, const i32 *target, i32 n, struct arena *a, struct series *out);
 
+/* True without --memory, or where a copy of n targets takes a small part of what it leaves. */
+bool series_pick_fits(const struct series *s, i32 n);
+/* One target, whose columns are only read: s itself where it has no other.  *fits false: a copy would not fit, there is none. */
+err series_alone(const struct series *s, i32 target, struct arena *a, struct series *out, bool *fits);
+
 /* Copies of the columns of covariate k (0 .. npast + nknown - 1; then the categories), to be restored. */
 struct series_kept {
     f32 *v;

@@ -295,6 +295,18 @@ TEST(what_is_no_table_of_known_types_is_refused) {
     fill(&m);
     m.column[7].format = "f";
     refuse(&m, 214, "dictionary");
+    fill(&m);
+    m.array[0][1].n_buffers = 1;
+    refuse(&m, 202, "no buffer of values");
+    fill(&m);
+    m.buffer[0][3][1] = NULL;
+    refuse(&m, 202, "no buffer of values");
+    fill(&m);
+    m.array[0][2].offset = -5;
+    refuse(&m, 202, "impossible place");
+    fill(&m);
+    m.array[0][7].dictionary = NULL;
+    refuse(&m, 202, "no dictionary");
 }
 
 TEST(a_path_of_no_frame_is_refused) {

@@ -79,6 +79,22 @@ class Report(Pages):
         self.assertIn("error[E701] m.model", self.stretto("report", "m.model", status=7).err)
         self.assertIn("E702", self.stretto("report", "gone", AIR, "-o", "no/such/x.html", status=7).err)
 
+    def test_report_replaces_nothing_but_reports(self):
+        shutil.copy(e2e.AIR, self.path("air.csv"))
+        self.stretto("train", "air.csv", "--target", "Passengers", "--horizon", "12", "--steps", "5", "-o", "m.model")
+        for path in ("air.csv", "m.model", "m.model.run/run.json"):
+            with open(self.path(path), "rb") as f:
+                before = f.read()
+            for flag in ("-o", "--pdf"):
+                r = self.stretto("report", "m.model", flag, path, status=7)
+                self.assertRegex(r.err, r"error\[E702\] \S*%s: (this file is there and is not a |--\w+ would overwrite)" % re.escape(path))
+            with open(self.path(path), "rb") as f:
+                self.assertEqual(f.read(), before)
+        self.stretto("report", "m.model", "-o", "r.html")
+        self.stretto("report", "m.model", "-o", "r.html")
+        r = self.stretto("export", "m.model", "--onnx", "air.csv", "--check", "air.csv", status=7)
+        self.assertIn("would overwrite what is read from", r.err)
+
     def test_report_opens_the_browser(self):
         self.train()
         self.script("show", 'echo "$1" >"%s"\n' % self.path("shown"))

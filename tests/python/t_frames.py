@@ -192,6 +192,20 @@ class BadTables(Case):
         times = [t.to_pydatetime().replace(tzinfo=zones[k % 2]) for k, t in enumerate(air().Month)]
         self.refused(air().assign(Month=pd.Series(times, dtype=object)), "mixes the time zones", "utc=True")
 
+    def test_masks_units_and_byte_order(self):
+        """NumPy's own kinds of missing cells and times give the series of plain ones."""
+        t = np.arange("2020-01-01", "2020-07-19", dtype="datetime64[D]")
+        y = np.where(np.arange(200) % 50 == 7, np.nan, 10 + np.arange(200) % 7)
+        plain = stretto.train({"t": t, "y": y}, target="y", horizon=7, gaps="mask", members=1, steps=5)
+        want = plain.predict({"t": t, "y": y}, gaps="mask")
+        masked = np.ma.array(np.nan_to_num(y, nan=9999.0), mask=np.isnan(y))
+        for other in ({"t": t.astype(">M8[ns]"), "y": y}, {"t": t.astype("M8[12h]"), "y": y.astype(">f8")}, {"t": t.astype(">M8[s]"), "y": masked}):
+            got = plain.predict(other, gaps="mask")
+            self.assertEqual(list(got["mean"]), list(want["mean"]))
+            self.assertEqual(list(got["time"]), list(want["time"]))
+        with self.assertRaises(stretto.UsageError):
+            plain.predict({"t": t, "y": y}, samples=2**32 + 5)
+
     def test_missing_ids(self):
         frame = panel()
         frame.loc[7, "unique_id"] = None

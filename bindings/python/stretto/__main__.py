@@ -11,7 +11,8 @@ from .runtime import find_onnx_runtime
 def program() -> str:
     """Path of the program: of the wheel, of the build folder of the source tree, or of PATH."""
     here = os.path.dirname(os.path.abspath(__file__))
-    own = [os.path.join(here, "bin", "stretto"), os.path.join(here, "..", "..", "..", "build", "release", "cli", "stretto")]
+    built = os.environ.get("STRETTO_LIBRARY", "")
+    own = [os.path.join(here, "bin", "stretto"), os.path.join(built if os.path.isdir(built) else os.path.dirname(built), "cli", "stretto"), os.path.join(here, "..", "..", "..", "build", "release", "cli", "stretto")]
     found = next((p for p in own if os.access(p, os.X_OK)), None) or shutil.which("stretto")
     if not found:
         sys.exit("stretto: the program is not in this package; install the wheel, or give its folder in PATH")

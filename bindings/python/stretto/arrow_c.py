@@ -7,6 +7,7 @@ the address that the struct has at that time (its `private_data`) to what has to
 """
 from __future__ import annotations
 
+import _thread
 import ctypes
 import itertools
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_void_p
@@ -72,6 +73,22 @@ def _hold(what: Any) -> int:
     return number
 
 
+def _whole(body: Any) -> Any:
+    """A callback that a Ctrl-C does not cut off: it runs again (it may), and the interrupt comes after the call of the library."""
+    def call(*given: Any) -> Any:
+        interrupted = False
+        while True:
+            try:
+                result = body(*given)
+                break
+            except KeyboardInterrupt:
+                interrupted = True
+        if interrupted:
+            _thread.interrupt_main()
+        return result
+    return call
+
+
 def _release(at: Any) -> None:
     """Marks a struct as released, after its children, and lets go of what it held."""
     one = at.contents
@@ -86,9 +103,9 @@ def _release(at: Any) -> None:
     held.pop(number, None)
 
 
-release_schema = RELEASE_SCHEMA(_release)
-release_array = RELEASE_ARRAY(_release)
-release_stream = RELEASE_STREAM(_release)
+release_schema = RELEASE_SCHEMA(_whole(_release))
+release_array = RELEASE_ARRAY(_whole(_release))
+release_stream = RELEASE_STREAM(_whole(_release))
 
 
 def _pointers(kind: Any, structs: list[Any]) -> Any:
@@ -153,13 +170,13 @@ def _get_next(stream: Any, out: Any) -> int:
     if source.given:
         out.contents.release = RELEASE_ARRAY()
         return 0
-    source.given = True
     fill_array(out.contents, Column("", "+s", source.rows, [None]), source.columns)
+    source.given = True
     return 0
 
 
-_get_schema_c = GET_SCHEMA(_get_schema)
-_get_next_c = GET_NEXT(_get_next)
+_get_schema_c = GET_SCHEMA(_whole(_get_schema))
+_get_next_c = GET_NEXT(_whole(_get_next))
 _last_error_c = LAST_ERROR(lambda _stream: None)
 
 
@@ -215,8 +232,9 @@ def plain_column(name: str, values: Array, zone: str = "", missing: Optional[Arr
     valid, nulls = bitmap(missing) if missing is not None else (None, 0)
     kind = values.dtype.kind
     if kind == "M":
-        if np.datetime_data(values.dtype)[0] not in UNITS:
-            values = values.astype("datetime64[s]")
+        unit, several = np.datetime_data(values.dtype)
+        if unit not in UNITS or several != 1 or not values.dtype.isnative:  # days, 25 s, big-endian
+            values = values.astype("datetime64[%s]" % (unit if unit in UNITS else "s"))
         absent = np.isnat(values)
         valid, nulls = bitmap(absent if missing is None else absent | missing)
         cells = np.ascontiguousarray(values).view(np.int64)

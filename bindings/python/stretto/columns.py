@@ -108,6 +108,11 @@ def array_column(name: str, values: Array, missing: Optional[Array] = None, zone
 
 def as_array(values: Any) -> Array:
     """Anything like an array; tensors by DLPack."""
+    if isinstance(values, np.ma.MaskedArray):
+        numbers = values.dtype.kind in "fiub"
+        cells: Array = np.array(values.data, np.float64 if numbers else object)
+        cells[np.ma.getmaskarray(values)] = np.nan if numbers else None
+        return cells
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "__dlpack__") and not hasattr(values, "__array_interface__"):

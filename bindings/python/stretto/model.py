@@ -17,6 +17,7 @@ from .forecast import Forecast, forecast
 from .frames import Data, opened, zone_of_times
 from .handles import model_bytes, model_from, open_for
 from .jobs import Job, run
+from .errors import UsageError
 from .config import Config, PathLike, set_flags
 from .progress import log_lines
 from .runtime import find_onnx_runtime
@@ -24,6 +25,7 @@ from .scores import Scores
 from .weights import Weights, read_weights
 
 IDLE = 16  # handles that a model keeps
+SAMPLES_MOST = 100000
 
 
 class Model:
@@ -152,6 +154,8 @@ class Model:
         samples    number of possible courses of each series instead of mean and quantiles; the same seed, the same courses
         options    threads, device, kernel, memory, until, gaps, dups, na
         """
+        if not 0 <= samples <= SAMPLES_MOST:
+            raise UsageError("samples=%d: 0 to %d are possible" % (samples, SAMPLES_MOST), "E103", "samples", "samples=100")
         with opened(data) as path, self._handle(options) as handle, open_for(handle, path) as rows:
             log_lines(_lib.string("model_warnings", handle))
             found = forecast(handle, rows, samples, seed)
@@ -214,7 +218,7 @@ def load(path: PathLike) -> Model:
 
 def from_bytes(content: bytes) -> Model:
     """A model from the bytes of a model file."""
-    return Model(content)
+    return Model(bytes(content))
 
 
 import weakref  # noqa: E402

@@ -147,7 +147,7 @@ err forecast_columns(const struct forecaster *f, const struct series *s, i64 fro
     *out = (struct columns_worth){.all = series_covariates(s) + uses_calendar(f, s)};
     i32 series;
     if (out->all == 0) return 0;
-    if (!choose_windows(&w, s, from, to, &series)) return 0;
+    if (!choose_windows(&w, s, from, to, &series) || !series_pick_fits(s, series)) return 0;
     TRY(pick(&w, s, series));
     return all_columns(&w, budget, out);
 }

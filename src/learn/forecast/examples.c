@@ -39,14 +39,18 @@ static err keep(void *self, const struct forecast_row *row) {
     return forecast_sample(o->f, o->s, row, o->a, o->out);
 }
 
-/* The column alone: its forecast takes a window, whatever the number of the others. */
+/* The column alone: its forecast takes a window, whatever the number of the others.  *n counts it, unless there is no room. */
 static err forecast_one(const struct forecaster *f, const struct series *s, i32 col, i64 origin, const struct resources *use,
-                        struct arena *a, struct example *out) {
+                        struct arena *a, struct example *out, i32 *n) {
     const struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
     ARENA_NEW(a, out->of, 1);
-    TRY(series_pick(s, &col, 1, a, out->of));
+    bool fits;
+    TRY(series_alone(s, col, a, out->of, &fits));
+    if (!fits) return 0;
     struct one o = {f, out->of, a, &out->sample};
-    return forecast_windows(f, out->of, &set, use, keep, &o);
+    TRY(forecast_windows(f, out->of, &set, use, keep, &o));
+    ++*n;
+    return 0;
 }
 
 /* The last scored origin whose horizon has a target; -1 = none. */
@@ -79,14 +83,15 @@ static err of_series(const struct forecaster *f, const struct series *s, const s
         *x = (struct example){.rank = place[i].rank, .error = out->mase ? v.mase : v.mae};
         const i64 origin = last_origin(scores, s, col);
         if (origin < 0) continue;
-        e = forecast_one(f, s, col, origin, use, a, x);
-        out->n++;
+        e = forecast_one(f, s, col, origin, use, a, x, &out->n);
     }
     arena_free(&room);
     return e;
 }
 
 /* ------------------------------------------------------------------ windows of one series ----------------------------------- */
+
+enum { RANKED = 4096 };
 
 struct ranked {
     f32 error;
@@ -99,24 +104,42 @@ static int by_error(const void *pa, const void *pb) {
     return a->window < b->window ? -1 : 1;
 }
 
+/* The worst and the best of all windows, and the median of a few thousand of them: small arrays, whatever the data. */
+static i32 rank_windows(const struct forecast_scores *scores, struct ranked of[RANKED], i64 *scored) {
+    const i64 all = window_origins(&scores->set), stride = all / (RANKED - 2) + 1;
+    struct ranked least = {INFINITY, 0}, most = {-1, 0};
+    i32 n = 0;
+    *scored = 0;
+    for (i64 i = 0; i < all; i++) {
+        const struct ranked one = {scores->window[i], i};
+        if (isnan(one.error)) continue;
+        ++*scored;
+        if (one.error > most.error) most = one;
+        if (one.error < least.error) least = one;
+        if (i % stride == 0) of[n++] = one;
+    }
+    if (n == 0) return 0;
+    qsort(of, (size_t)n, sizeof *of, by_error);
+    of[0] = most;
+    of[n - 1] = least;
+    return n;
+}
+
 static err of_windows(const struct forecaster *f, const struct series *s, const struct forecast_scores *scores,
                       const struct resources *use, struct arena *a, struct examples *out) {
-    const i64 all = window_origins(&scores->set);
     struct ranked *of;
-    i32 n = 0;
+    i64 scored;
     err e = 0;
     out->windows = true;
     if (!scores->window) return 0;
-    NEW(of, all + 1);
-    for (i64 i = 0; i < all; i++)
-        if (!isnan(scores->window[i])) of[n++] = (struct ranked){scores->window[i], i};
-    qsort(of, (size_t)n, sizeof *of, by_error);
-    out->among = n;
+    NEW(of, RANKED);
+    const i32 n = rank_windows(scores, of, &scored);
+    out->among = (i32)lmin(scored, INT32_MAX);
     const struct seat place[] = {{0, worst}, {n / 2, median}, {n - 1, best}}; /* windows beside each other look alike */
     for (size_t i = 0; i < COUNT(place) && n > 2 && e >= 0; i++) {
         const struct ranked *w = &of[place[i].at];
         out->at[out->n] = (struct example){.rank = place[i].rank, .error = (f64)w->error * s->dev[0]};
-        e = forecast_one(f, s, 0, window_origin(&scores->set, w->window), use, a, &out->at[out->n++]);
+        e = forecast_one(f, s, 0, window_origin(&scores->set, w->window), use, a, &out->at[out->n], &out->n);
     }
     mem_free(of);
     return e;

@@ -42,13 +42,14 @@ static err fill_ahead(struct page *p, const struct examples *x) {
     struct report_forecast *out;
     struct forecast_sample *w;
     struct series *s;
-    i32 first = 0;
     ARENA_NEW(p->a, out, 1);
     if (x->n > 0) {
         s = x->at[x->n / 2].of;
     } else {
+        bool fits;
         ARENA_NEW(p->a, s, 1);
-        TRY(series_pick(p->s, &first, 1, p->a, s));
+        TRY(series_alone(p->s, 0, p->a, s, &fits));
+        if (!fits) return 0;
     }
     const err e = forecast_ahead(p->f, s, p->use, p->a, &w);
     if (e == -E301 || e == -E302) return err_clear(), 0;
