@@ -4,6 +4,7 @@
  * for the process, so that a forecast of a long-lived process does not wait for it.  The number of cores is the minimum of the
  * allowed cores (affinity, cpuset) and the CPU quota of the control groups; both are asked again each time. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <hwloc.h>
 #include <limits.h>
 #include <pthread.h>
@@ -122,48 +123,77 @@ static err load(hwloc_topology_t t) {
     return hwloc_topology_load(t) == 0 ? 0 : FAIL(E1, "hwloc could not read the processors of this host");
 }
 
-/* What does not change while the process lives. */
+static void from_bitmap(hwloc_const_bitmap_t b, struct cores *c) {
+    for (unsigned k = 0; k < CORES_WORDS; k++) c->word[k] = hwloc_bitmap_to_ith_ulong(b, k);
+}
+
+/* What does not change while the process lives.  The topology itself goes: it holds the libraries of hwloc's plug-ins. */
 static struct {
     pthread_mutex_t lock;
-    hwloc_topology_t topology; /* NULL = not loaded yet */
+    bool known;
+    i32 ncore; /* 0 = hwloc sees processors, but no cores */
+    struct cores core[MACHINE_THREADS], allowed;
+    i64 cache_l2, cache_l3;
     char cpu[sizeof((struct machine *)0)->cpu];
 } host = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static err load_host(void) {
-    hwloc_topology_t t;
-    if (host.topology) return 0;
-    if (hwloc_topology_init(&t) != 0) return FAIL(E1, "hwloc could not be started");
-    const err e = load(t);
-    if (e >= 0) {
-        cpu_name(host.cpu, sizeof host.cpu);
-        host.topology = t;
-    } else hwloc_topology_destroy(t);
-    return e;
+static void keep_host(hwloc_topology_t t) {
+    host.ncore = imin(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE), MACHINE_THREADS);
+    for (i32 i = 0; i < host.ncore; i++)
+        from_bitmap(hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, (unsigned)i)->cpuset, &host.core[i]);
+    from_bitmap(hwloc_topology_get_allowed_cpuset(t), &host.allowed);
+    host.cache_l2 = cache_size(t, HWLOC_OBJ_L2CACHE);
+    host.cache_l3 = cache_size(t, HWLOC_OBJ_L3CACHE);
+    cpu_name(host.cpu, sizeof host.cpu);
+    host.known = true;
 }
 
-/* The topology of the host, which is only read and never freed. */
-static err host_topology(hwloc_topology_t *out) {
+static err know_host(void) {
+    hwloc_topology_t t;
+    err e = 0;
     pthread_mutex_lock(&host.lock);
-    const err e = load_host();
-    *out = host.topology;
+    if (!host.known) {
+        if (hwloc_topology_init(&t) != 0) {
+            e = FAIL(E1, "hwloc could not be started");
+        } else {
+            e = load(t);
+            if (e >= 0) keep_host(t);
+            hwloc_topology_destroy(t);
+        }
+    }
     pthread_mutex_unlock(&host.lock);
     return e;
 }
 
+/* The processors of all threads: one that runs on a part of them may ask. */
+static void processors_of_process(struct cores *out) {
+    struct dirent *entry;
+    DIR *d = opendir("/proc/self/task");
+    *out = (struct cores){0};
+    while (d && (entry = readdir(d))) {
+        cpu_set_t set;
+        struct cores one;
+        i64 thread;
+        CPU_ZERO(&set);
+        if (!str_to_i64(entry->d_name, strlen(entry->d_name), &thread) || sched_getaffinity((pid_t)thread, sizeof set, &set) != 0)
+            continue;
+        memcpy(&one, &set, sizeof one);
+        for (i32 k = 0; k < CORES_WORDS; k++) out->word[k] |= one.word[k];
+    }
+    if (d) closedir(d);
+}
+
 static err discover(struct machine *m) {
-    hwloc_topology_t t;
-    TRY(host_topology(&t));
-    hwloc_bitmap_t mine = hwloc_bitmap_alloc();
-    if (!mine) return FAIL(E601, "memory for the list of processors was refused");
-    if (hwloc_get_cpubind(t, mine, HWLOC_CPUBIND_PROCESS) != 0) hwloc_bitmap_copy(mine, hwloc_topology_get_allowed_cpuset(t));
-    i32 cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE), n = 0;
-    for (i32 i = 0; i < cores; i++)
-        n += hwloc_bitmap_intersects(mine, hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, (unsigned)i)->cpuset);
-    if (cores <= 0) n = hwloc_bitmap_weight(mine);
-    hwloc_bitmap_free(mine);
+    struct cores mine;
+    i32 n = 0;
+    TRY(know_host());
+    processors_of_process(&mine);
+    if (cores_count(&mine) == 0) mine = host.allowed;
+    for (i32 i = 0; i < host.ncore; i++) n += cores_meet(&mine, &host.core[i]);
+    if (host.ncore == 0) n = cores_count(&mine);
     m->ncore = imax(n, 1);
-    m->cache_l2 = cache_size(t, HWLOC_OBJ_L2CACHE);
-    m->cache_l3 = cache_size(t, HWLOC_OBJ_L3CACHE);
+    m->cache_l2 = host.cache_l2;
+    m->cache_l3 = host.cache_l3;
     return 0;
 }
 
@@ -228,10 +258,6 @@ static void to_bitmap(const struct cores *c, hwloc_bitmap_t b) {
     for (unsigned k = 0; k < CORES_WORDS; k++) hwloc_bitmap_set_ith_ulong(b, k, c->word[k]);
 }
 
-static void from_bitmap(hwloc_const_bitmap_t b, struct cores *c) {
-    for (unsigned k = 0; k < CORES_WORDS; k++) c->word[k] = hwloc_bitmap_to_ith_ulong(b, k);
-}
-
 static void deal_out(hwloc_topology_t t, hwloc_bitmap_t all, i32 parts, i32 part, struct cores *out, bool *enough) {
     static _Thread_local hwloc_cpuset_t set[MACHINE_THREADS];
     hwloc_obj_t root = hwloc_get_root_obj(t);
@@ -243,13 +269,12 @@ static void deal_out(hwloc_topology_t t, hwloc_bitmap_t all, i32 parts, i32 part
 }
 
 err cores_cut(const struct cores *all, i32 parts, i32 part, struct cores *out, bool *enough) {
-    hwloc_topology_t t, whole;
+    hwloc_topology_t t;
     *enough = false;
     if (parts < 1 || parts > MACHINE_THREADS) return 0;
-    TRY(host_topology(&whole));
-    if (hwloc_topology_dup(&t, whole) != 0) return FAIL(E601, "memory for the list of processors was refused");
+    if (hwloc_topology_init(&t) != 0) return FAIL(E1, "hwloc could not be started");
     hwloc_bitmap_t b = hwloc_bitmap_alloc();
-    err e = b ? 0 : FAIL(E601, "memory for the list of processors was refused");
+    err e = b ? load(t) : FAIL(E601, "memory for the list of processors was refused");
     if (e >= 0) {
         to_bitmap(all, b);
         deal_out(t, b, parts, part, out, enough);
