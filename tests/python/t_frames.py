@@ -206,6 +206,17 @@ class BadTables(Case):
         with self.assertRaises(stretto.UsageError):
             plain.predict({"t": t, "y": y}, samples=2**32 + 5)
 
+    def test_cells_that_no_column_can_hold(self):
+        t = pd.date_range("2020-01-01", periods=60)
+        for cells, code in (([b"\xff"] * 60, "E2"), (["\ud800"] * 60, "E202"), ([10**400] * 60, "E208")):
+            with self.assertRaises(stretto.DataError) as raised:
+                stretto.train({"t": t, "y": np.arange(60.0), "w": np.array(cells, object)}, target="y", horizon=3, cat="w", steps=1)
+            self.assertTrue(raised.exception.code.startswith(code), raised.exception)
+        sparse = pd.DataFrame({"t": t, "y": pd.arrays.SparseArray(np.arange(60) % 7 * 1.0)})
+        dense = sparse.assign(y=np.arange(60) % 7 * 1.0)
+        means = [list(stretto.train(f, target="y", horizon=3, steps=2, members=1).predict(f)["mean"]) for f in (sparse, dense)]
+        self.assertEqual(means[0], means[1])
+
     def test_missing_ids(self):
         frame = panel()
         frame.loc[7, "unique_id"] = None

@@ -129,6 +129,8 @@ def as_array(values: Any) -> Array:
 def _from_pandas_array(name: str, series: Any) -> Column:
     """A column of pandas, by its dtype: categories, nullable types, periods, time zones, text, NumPy."""
     dtype = series.dtype
+    if dtype.__class__.__name__ == "SparseDtype":
+        return _from_pandas_array(name, series.sparse.to_dense())
     if dtype.__class__.__name__ == "CategoricalDtype":
         return coded_column(name, np.asarray(series.cat.codes), [str(c) for c in dtype.categories])
     if dtype.__class__.__name__ == "PeriodDtype":
@@ -213,6 +215,17 @@ def from_array(values: Array) -> tuple[list[Column], int]:
 
 def columns_of(data: Any) -> tuple[list[Column], int]:
     """Columns and number of rows of a table; TypeError for what is none."""
+    if hasattr(data, "collect") and type(data).__name__ == "LazyFrame":
+        raise TypeError("a LazyFrame has no rows yet: give its .collect()")
+    try:
+        return _columns_of(data)
+    except UnicodeError as e:
+        raise DataError("a name or a cell is no text of Unicode: %s" % e, "E202", "data frame", "write texts as str, in UTF-8") from None
+    except OverflowError as e:
+        raise DataError("a cell is too large for a number: %s" % e, "E208", "data frame", "smaller numbers, or a missing cell") from None
+
+
+def _columns_of(data: Any) -> tuple[list[Column], int]:
     if type(data).__module__.split(".")[0] == "pandas":
         return from_pandas(data)
     if isinstance(data, Mapping):
