@@ -316,10 +316,14 @@ static bool unchanged(const struct stat *a, const struct stat *b) {
 
 /* Copies what was read; path and cpu of `to` stay. */
 static err copy_lines(const struct wisdom *from, struct wisdom *to) {
-    NEW(to->entry, from->n);
-    NEW(to->cost, from->ncost);
-    if (from->n) memcpy(to->entry, from->entry, (size_t)from->n * sizeof *to->entry);
-    if (from->ncost) memcpy(to->cost, from->cost, (size_t)from->ncost * sizeof *to->cost);
+    if (from->n) {
+        NEW(to->entry, from->n);
+        memcpy(to->entry, from->entry, (size_t)from->n * sizeof *to->entry);
+    }
+    if (from->ncost) {
+        NEW(to->cost, from->ncost);
+        memcpy(to->cost, from->cost, (size_t)from->ncost * sizeof *to->cost);
+    }
     to->n = from->n, to->cap = from->n;
     to->ncost = from->ncost, to->cap_cost = from->ncost;
     to->foreign = from->foreign;
