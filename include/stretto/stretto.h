@@ -333,8 +333,8 @@ STRETTO_API void stretto_graph_stop(void);
  * [batch][horizon] and quantiles [batch][horizon][quantiles]; docs/onnx.md.  mean_only != 0: no quantiles.  E904: the model has
  * parts that ONNX cannot express; the message lists all of them.  E702, E703: cannot write. */
 STRETTO_API stretto_err stretto_model_export_onnx(stretto_model *self, const char *path, int mean_only);
-/* Run the file in ONNX Runtime on windows of the data and compare it with the model; data NULL: only read the file, if this host
- * has a runtime.  *worst (may be NULL): largest difference, in standard deviations of the column; NaN = not compared.  *out (may be
+/* Run the file in ONNX Runtime on windows of the data and compare it with the model; data NULL: only read it, where there is a
+ * runtime.  *worst (may be NULL): largest difference, in standard deviations of the column; NaN = not compared.  *out (may be
  * NULL): the result as one line.  E907: the runtime cannot read or run the file, the difference is no rounding, or there are data
  * and no runtime.  E903: the data do not fit. */
 STRETTO_API stretto_err stretto_model_check_onnx(stretto_model *self, stretto_data *data, const char *path, int mean_only,
