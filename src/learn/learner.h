@@ -155,6 +155,8 @@ struct graph_gap {
     i64 windows, cells; /* inputs that ran; numbers that were compared */
 };
 
+void graph_gap_add(struct graph_gap *gap, f64 difference); /* one more number; NaN counts as infinite */
+
 struct model_ops {
     /* Reads a data file with the settings of the model; NULL = data->read, then take. */
     err (*open)(const struct model *m, const struct options *o, const char *path, const struct events *to, struct dataset **out);

@@ -1,4 +1,5 @@
 /* model.c - data sets and models of every learner, in memory and as files; the table of learners. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,6 +129,11 @@ void scores_free(struct scores *s) {
     if (s->detail) s->free_detail(s->detail);
     arena_free(&s->arena);
     *s = (struct scores){0};
+}
+
+void graph_gap_add(struct graph_gap *gap, f64 difference) {
+    if (!(difference <= gap->worst)) gap->worst = isnan(difference) ? (f64)INFINITY : difference;
+    gap->cells++;
 }
 
 void model_drop(struct model *m) {

@@ -200,3 +200,8 @@ err ort_run(struct ort *o, i32 nin, const struct ort_tensor *in, i32 nout, struc
     for (i32 i = 0; i < nout && e >= 0; i++) e = take_output(o, i, &out[i]);
     return e;
 }
+
+err ort_need(const struct ort_tensor *out, i64 count) {
+    if (out->count == count) return 0;
+    return FAIL_AT(E907, out->name, NULL, "the graph gives %lld numbers for %lld", (long long)out->count, (long long)count);
+}

@@ -24,5 +24,6 @@ const char *ort_version(const struct ort *o); /* "1.23.0" */
 err ort_load(struct ort *o, const void *model, i64 n);
 /* Runs the model: out[i].name and type are the caller's. E907. */
 err ort_run(struct ort *o, i32 nin, const struct ort_tensor *in, i32 nout, struct ort_tensor *out);
+err ort_need(const struct ort_tensor *out, i64 count); /* E907: an output with another count of numbers */
 
 #endif

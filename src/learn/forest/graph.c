@@ -168,13 +168,10 @@ static err compare(const struct forest *f, const struct dataset *d, const struct
     TRY(forest_predict(f, s, 0, n, use->pool, own));
     const struct ort_tensor in = {.name = "x", .type = ONNX_DOUBLE, .ndim = 2, .dim = {n, f->bins.n}, .data = x};
     TRY(ort_run(run, 1, &in, 1, &out));
-    if (out.count != n * C)
-        return FAIL_AT(E907, out.name, NULL, "the graph gives %lld numbers for %lld", (long long)out.count, (long long)(n * C));
-    for (i64 i = 0; i < n * C; i++) {
-        const f64 gap_here = fabs(own[i] - ((const f64 *)out.data)[i]) / unit_of(f);
-        if (!(gap_here <= gap->worst)) gap->worst = isnan(gap_here) ? (f64)INFINITY : gap_here;
-    }
-    gap->windows = n, gap->cells = n * C;
+    TRY(ort_need(&out, n * C));
+    const f64 unit = unit_of(f);
+    for (i64 i = 0; i < n * C; i++) graph_gap_add(gap, fabs(own[i] - ((const f64 *)out.data)[i]) / unit);
+    gap->windows = n;
     return 0;
 }
 

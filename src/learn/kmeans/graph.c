@@ -47,14 +47,14 @@ static err compare(const struct kmeans *f, const struct dataset *d, const struct
     TRY(kmeans_label(f, d, use, 0, n, label, distance, NULL));
     const struct ort_tensor in = {.name = "x", .type = ONNX_DOUBLE, .ndim = 2, .dim = {n, f->d}, .data = x};
     TRY(ort_run(run, 1, &in, 2, out));
-    if (out[0].count != n || out[1].count != n)
-        return FAIL_AT(E907, "cluster", NULL, "the graph gives %lld numbers for %lld", (long long)out[0].count, (long long)n);
+    TRY(ort_need(&out[0], n));
+    TRY(ort_need(&out[1], n));
     const f64 unit = f->inertia > 0 && rows_of(f) > 0 ? sqrt(f->inertia / (f64)rows_of(f)) : 1;
     for (i64 i = 0; i < n; i++) {
         const f64 gap_here = fabs(((const f64 *)out[1].data)[i] - distance[i]) / unit;
         const bool other = ((const i64 *)out[0].data)[i] != label[i] + 1; /* a tie may fall to either */
-        gap->worst = fmax(gap->worst, other && gap_here > 1e-9 ? (f64)INFINITY : gap_here);
-        gap->cells += 2;
+        graph_gap_add(gap, gap_here);
+        graph_gap_add(gap, other && !(gap_here <= 1e-9) ? (f64)INFINITY : 0);
     }
     gap->windows = n;
     return 0;

@@ -171,16 +171,11 @@ static err compare(const struct sequence_model *m, const struct sequence_set *s,
     TRY(inputs(m, s, n, a, in));
     TRY(ort_run(run, 2, in, 1, &out));
     const i64 T = m->per_step ? in[0].dim[1] : 1;
-    if (out.count != n * T * K)
-        return FAIL_AT(E907, out.name, NULL, "the graph gives %lld numbers for %lld", (long long)out.count,
-                       (long long)(n * T * K));
+    TRY(ort_need(&out, n * T * K));
     const f64 unit = m->regress ? m->y_deviation : 1;
     for (i64 k = 0; k < n; k++)
-        for (i64 i = 0; i < sequence_labels(m, s, s->at[k]) * K; i++) {
-            const f64 d = fabs(own->p[own->first[k] * K + i] - ((const f64 *)out.data)[k * T * K + i]) / unit;
-            if (!(d <= gap->worst)) gap->worst = isnan(d) ? (f64)INFINITY : d;
-            gap->cells++;
-        }
+        for (i64 i = 0; i < sequence_labels(m, s, s->at[k]) * K; i++)
+            graph_gap_add(gap, fabs(own->p[own->first[k] * K + i] - ((const f64 *)out.data)[k * T * K + i]) / unit);
     gap->windows = n;
     return 0;
 }

@@ -134,9 +134,7 @@ static err inputs(struct compare *c, i32 *n, struct ort_tensor *in) {
 /* ------------------------------------------------------------------ the comparison ------------------------------------------ */
 
 static void look(f64 own, f64 graph, f64 unit, struct graph_gap *out) {
-    const f64 d = isnan(own) && isnan(graph) ? 0 : fabs(own - graph) / unit;
-    if (!(d <= out->worst)) out->worst = isnan(d) ? (f64)INFINITY : d;
-    out->cells++;
+    graph_gap_add(out, isnan(own) && isnan(graph) ? 0 : fabs(own - graph) / unit);
 }
 
 static void compare(const struct compare *c, const f64 *mean, const f64 *band, struct graph_gap *out) {
@@ -154,8 +152,8 @@ static err run(struct compare *c, struct ort *run, bool quantiles, struct graph_
     TRY(inputs(c, &nin, in));
     TRY(ort_run(run, nin, in, quantiles ? 2 : 1, result));
     const i64 cells = (i64)c->n * c->f->spec.horizon;
-    if (result[0].count != cells || (quantiles && result[1].count != cells * c->f->spec.nband))
-        return FAIL_AT(E907, "mean", NULL, "the graph gives %lld numbers for %lld", (long long)result[0].count, (long long)cells);
+    TRY(ort_need(&result[0], cells));
+    if (quantiles) TRY(ort_need(&result[1], cells * c->f->spec.nband));
     compare(c, result[0].data, quantiles ? result[1].data : NULL, out);
     out->windows = c->n;
     return 0;
