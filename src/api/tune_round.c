@@ -213,7 +213,7 @@ static err add_task(struct tune *t, i32 trial, i32 fit) {
                    "trial %d of the record has other options than this search would try", trial);
 }
 
-/* Results in the order of the tasks, whoever fitted them. */
+/* The results are in the order of the tasks, independent of which thread or rank fitted them. */
 static void take_results(struct tune *t) {
     for (i32 i = 0; i < t->ntask; i++) {
         const struct tune_task *task = &t->task[i];

@@ -27,7 +27,7 @@ val onnx_f64s(struct onnx_graph *g, i32 n, const f64 *v);
 val onnx_cast(struct onnx_graph *g, val v, enum onnx_type type);
 val onnx_slice(struct onnx_graph *g, val v, i32 axis, i64 from, i64 to); /* below 0: from the end */
 val onnx_reverse(struct onnx_graph *g, val v, i32 axis);
-val onnx_reshape(struct onnx_graph *g, val v, i32 n, const i64 *dim); /* 0: as it is; -1: what is left */
+val onnx_reshape(struct onnx_graph *g, val v, i32 n, const i64 *dim); /* 0: keeps v's dimension; -1: inferred */
 val onnx_transpose(struct onnx_graph *g, val v, i32 n, const i64 *perm);
 val onnx_concat(struct onnx_graph *g, i32 axis, i32 n, const val *v);
 val onnx_gather(struct onnx_graph *g, val v, val index, i32 axis);

@@ -25,8 +25,8 @@ static void key(struct str *b, const struct report_forecast *f) {
 }
 
 static const char *lead_of(const struct report *r) {
-    if (r->nahead == 0) return "windows of the test part, beside what came";
-    return r->nforecast == 0 ? NULL : "windows of the test part, beside what came, and the time after the last record";
+    if (r->nahead == 0) return "windows of the test part, beside the actual values";
+    return r->nforecast == 0 ? NULL : "windows of the test part, beside the actual values, and the time after the last record";
 }
 
 void html_forecast_part(struct str *b, const struct report *r) {

@@ -1,4 +1,4 @@
-/* page_window.c - a window as a chart: history, forecast with its quantiles, and what came. */
+/* page_window.c - a window as a chart: history, forecast with its quantiles, and the actual values. */
 #include <math.h>
 
 #include "data/time.h"
