@@ -59,11 +59,7 @@ static i64 shift_of(const struct worth *w, i32 r) {
     return lmax(1, lmin(rows - 1, about - about % season + phase));
 }
 
-static bool uses_calendar(const struct forecaster *f, const struct series *s) {
-    struct trees_needs needs;
-    const bool trees = f->base && base_trees_needs(f->base, &needs) && needs.time;
-    return s->time && (trees || f->shape.calendar > 0 || (f->base && f->base->ridge && f->base->ridge->calendar));
-}
+static bool uses_calendar(const struct forecaster *f, const struct series *s) { return s->time && forecast_reads_time(f); }
 
 static void move_times(const struct worth *w, i64 *time, const i64 *kept, i64 shift) {
     for (i64 i = 0; i < w->s.nrow; i++) time[i] = time_add(kept[i], &w->s.freq, shift);

@@ -283,6 +283,8 @@ enum { BASE_LAGS = 336 };
 static inline i32 forecast_lags(const struct forecast_spec *s) {
     return s->decoder->every_step || forecast_averages(s) ? imin(s->context, BASE_LAGS) : s->context;
 }
+/* predict.c: the network, the ridge or the trees have features of the calendar. */
+bool forecast_reads_time(const struct forecaster *f);
 /* Makes the net over whole windows, or over spec->cut.slices slices of them; both have the same parameter layout. */
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);
 /* True if time slices are possible. States that --slice-rounds stores belong to tiles, so windows that overlap have none. */

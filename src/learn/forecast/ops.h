@@ -39,8 +39,8 @@ err forecast_plot(const struct model *m, const struct dataset *d, const struct r
 err forecast_graph(const struct model *m, struct onnx_graph *g, const struct graph_wishes *wish);
 err forecast_graph_check(const struct model *m, const struct dataset *d, const struct resources *use, struct ort *run,
                          const struct graph_wishes *wish, struct graph_gap *out);
-bool forecast_graph_reads_time(const struct forecaster *f); /* calendar features of network, ridge or trees */
-i32 forecast_graph_rows(const struct forecaster *f); /* rows of the history that the graph reads, at the most */
+i32 forecast_graph_rows(const struct forecaster *f);  /* rows of the history that the graph reads, at the most */
+i32 forecast_graph_ahead(const struct forecaster *f); /* rows from the origin on that it reads of known inputs and times */
 
 /* file.c */
 err forecast_save(const struct model *m, struct tens_list *list, struct str *json);

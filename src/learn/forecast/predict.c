@@ -66,14 +66,17 @@ static err read_whole(const struct forecaster *f, const struct options *own, con
     return e;
 }
 
+bool forecast_reads_time(const struct forecaster *f) {
+    struct trees_needs needs;
+    const bool trees = f->base && base_trees_needs(f->base, &needs) && needs.time;
+    return f->shape.calendar > 0 || trees || (f->base && f->base->ridge && f->base->ridge->calendar);
+}
+
 err forecast_take(const struct model *m, struct dataset *data, const struct events *to) {
     const struct forecaster *f = forecaster_in(m);
     struct series_set *d = series_set_of(data);
     if (d->scaled) return schema_fits(&f->schema, d->s);
-    struct trees_needs needs;
-    const bool trees = f->base && base_trees_needs(f->base, &needs) && needs.time;
-    const bool dates = trees || (f->base && f->base->ridge && f->base->ridge->calendar);
-    if ((f->shape.calendar > 0 || dates) && !d->s->time)
+    if (forecast_reads_time(f) && !d->s->time)
         return FAIL_AT(E903, NULL, "data with a time column", "the model uses the calendar, the rows of the data have no time");
     if (d->doubt) event_note(to, EVENT_WARNING, "%s: %s", d->doubt, d->doubt_fix);
     TRY(schema_apply(&f->schema, d->s, to));

@@ -172,5 +172,5 @@ void wg_base(struct window_graph *w) {
         w->g->failed = true;
     else
         sum = wg_2(w, "Add", sum, onnx_tensor(w->g, NULL, ONNX_DOUBLE, 2, (i64[]){1, H}, zero)); /* one value: for all steps */
-    w->base = onnx_cast(w->g, onnx_cast(w->g, sum, ONNX_FLOAT), ONNX_DOUBLE);
+    w->base = wg_rounded(w, sum);
 }

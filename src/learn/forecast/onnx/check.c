@@ -120,7 +120,7 @@ static err inputs(struct compare *c, i32 *n, struct ort_tensor *in) {
         TRY(new_input(c, "known", ONNX_DOUBLE, both, m->nknown, &in[*n]));
         fill_values(c, &in[(*n)++], false, m->npast);
     }
-    if (forecast_graph_reads_time(f)) {
+    if (forecast_reads_time(f)) {
         TRY(new_input(c, "time", ONNX_INT64, both, 0, &in[*n]));
         fill_times(c, &in[(*n)++]);
     }
@@ -164,7 +164,7 @@ err forecast_graph_check(const struct model *m, const struct dataset *d, const s
     const struct forecaster *f = forecaster_in(m);
     struct compare c = {.f = f, .s = series_of(d)};
     *out = (struct graph_gap){0};
-    c.ahead = imax(f->spec.horizon, f->shape.nout * f->shape.out_seg);
+    c.ahead = forecast_graph_ahead(f);
     c.rows = (i32)lmax(1, lmin(forecast_graph_rows(f), series_end(c.s)));
     err e = mem_new((void **)&c.of, WINDOWS, sizeof *c.of);
     if (e >= 0) e = own_forecasts(&c, use);

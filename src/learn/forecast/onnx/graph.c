@@ -14,6 +14,8 @@ i32 forecast_graph_rows(const struct forecaster *f) {
     return rows;
 }
 
+i32 forecast_graph_ahead(const struct forecaster *f) { return imax(f->spec.horizon, f->shape.nout * f->shape.out_seg); }
+
 /* The output of a net as FLOAT [batch, outputs, horizon]. */
 static val laid_out(const struct window_graph *w, val out) {
     const struct window_shape *p = &w->f->shape;
@@ -108,7 +110,7 @@ err forecast_graph(const struct model *m, struct onnx_graph *g, const struct gra
     const struct forecaster *f = forecaster_in(m);
     struct arena room = {0};
     struct window_graph w = {.g = g, .f = f, .arena = &room, .W = forecast_graph_rows(f)};
-    w.ahead = imax(f->spec.horizon, f->shape.nout * f->shape.out_seg);
+    w.ahead = forecast_graph_ahead(f);
     val raw = -1;
     wg_inputs(&w);
     wg_base(&w);

@@ -14,12 +14,6 @@ static val input(const struct window_graph *w, bool used, const char *name, enum
     return used ? onnx_input(w->g, name, type, ncol > 0 ? 3 : 2, dim) : -1;
 }
 
-bool forecast_graph_reads_time(const struct forecaster *f) {
-    struct trees_needs needs;
-    const bool trees = f->base && base_trees_needs(f->base, &needs) && needs.time;
-    return f->shape.calendar > 0 || trees || (f->base && f->base->ridge && f->base->ridge->calendar);
-}
-
 static void declare(struct window_graph *w) {
     const struct forecaster *f = w->f;
     const struct schema *c = &f->schema;
@@ -27,7 +21,7 @@ static void declare(struct window_graph *w) {
     w->series = c->ntarget > 1 ? onnx_input(w->g, "series", ONNX_INT64, 1, &batch) : -1;
     w->past = input(w, c->npast > 0, "past", ONNX_DOUBLE, rows, c->npast);
     w->known = input(w, c->nknown > 0, "known", ONNX_DOUBLE, rows_ahead, c->nknown);
-    w->time = input(w, forecast_graph_reads_time(f), "time", ONNX_INT64, rows_ahead, 0);
+    w->time = input(w, forecast_reads_time(f), "time", ONNX_INT64, rows_ahead, 0);
     w->category = input(w, c->ncat > 0, "category", ONNX_INT64, rows, c->ncat);
 }
 
