@@ -90,6 +90,9 @@ struct cell_args {
     i32 slice;                    /* promise of the caller: bwd and dw of the same rows alternate, on at most this many steps at
                                    * a time (the same number for all rows). Kernels may then keep dz in a small buffer. Changes
                                    * no bits. 0 = no promise */
+    f32 *gather;                  /* [B][gather_rows][cell_gather_row(I, H)] scratch of dw: copies of x and h if the rows of the
+                                   * call are part of a batch and so lie far apart. Changes no bits. NULL = no copies */
+    i32 gather_rows;              /* cell_gather_rows(T, B) of the whole layer */
     const struct cell_team *team; /* NULL = one thread computes the call */
 };
 
@@ -210,5 +213,9 @@ i32 cell_gates(enum cell_kind kind);
 i32 cell_bias_gates(enum cell_kind kind);
 i64 cell_w_floats(enum cell_kind kind, i32 I, i32 H);
 i64 cell_bias_floats(enum cell_kind kind, i32 H);
+
+/* Sizes of cell_args.gather: floats of one copied row [x;h], and copied rows for each row of the batch. */
+i64 cell_gather_row(i32 I, i32 H);
+i32 cell_gather_rows(i32 T, i32 B);
 
 #endif

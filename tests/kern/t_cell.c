@@ -420,10 +420,49 @@ TEST(pack_then_unpack_is_the_identity) {
     }
 }
 
+/* dW of micro-batches of 1, 2 and more rows, in ranges of steps. */
+static void dw_of_parts(struct bench *e, const struct cell_kern *k) {
+    const struct cell_args *x = &e->box;
+    const i32 row[] = {0, 1, 3, x->B}, step[] = {0, x->T / 3, x->T};
+    memset(e->dw, 0, (size_t)e->dw_n * sizeof *e->dw), memset(e->dbias, 0, (size_t)e->db_n * sizeof *e->dbias);
+    for (i32 b = 0; b < 3; b++)
+        for (i32 t = 0; t < 2; t++) k->dw(x, row[b], row[b + 1], step[t], step[t + 1], e->dw, e->dbias);
+}
+
+/* dW reads the copies instead of x and h: where it wrote them, and only there, they are no longer zero. */
+static void copied_rows_change_no_bits(void **state) {
+    (void)state;
+    static const struct shape shapes[] = {
+        {90, 11, 5, 19, .state = true}, {300, 7, 18, 32, .state = false}, {70, 9, 4, 35, .ragged = true}};
+    for (i32 i = 0; i < 3 * CELL_NKIND; i++) {
+        const struct shape *s = &shapes[i % 3];
+        const enum cell_kind kind = (enum cell_kind)(i / 3);
+        for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+            if (!kern_get(a)) continue;
+            const struct cell_kern *k = &kern_get(a)->cell[kind];
+            const i64 row = cell_gather_row(s->I, s->H), n = (i64)s->B * cell_gather_rows(s->T, s->B) * row;
+            struct bench plain, copied;
+            snprintf(label_, sizeof label_, "%s %s T%d B%d", kern_arch_name(a), kind_name[kind], s->T, s->B);
+            bench_new(&plain, k, kind, s), bench_fill(&plain), bench_run(&plain, k, 1, 1), dw_of_parts(&plain, k);
+            bench_new(&copied, k, kind, s), bench_fill(&copied), bench_run(&copied, k, 1, 1);
+            copied.box.gather = floats(n);
+            copied.box.gather_rows = cell_gather_rows(s->T, s->B);
+            dw_of_parts(&copied, k);
+            bench_same_dw(what("dw of copies"), &plain, &copied);
+            i64 used = 0;
+            for (i64 j = 0; j < n; j++) used += copied.box.gather[j] != 0;
+            assert_int_equal(used > 0, a != KERN_REF);
+            mem_free(copied.box.gather);
+            bench_free(&plain), bench_free(&copied);
+        }
+    }
+}
+
 T_MAIN(cmocka_unit_test(twin_gradient_equals_finite_differences), cmocka_unit_test(cell_matches_twin_at_every_batch_tail),
        cmocka_unit_test(cell_matches_twin_on_ragged_batches),
        cmocka_unit_test(cell_matches_twin_without_dy_or_dx_and_at_one_step), cmocka_unit_test(cell_matches_twin_over_long_time),
        cmocka_unit_test(cell_matches_twin_at_a_wide_layer), cmocka_unit_test(point_cell_equals_the_recurrent_kernel),
        cmocka_unit_test(stacked_layers_give_the_same_bits_folded_and_ahead),
        cmocka_unit_test(not_a_number_goes_where_the_plain_twin_says), cmocka_unit_test(huge_inputs_saturate),
+       cmocka_unit_test(copied_rows_change_no_bits),
        cmocka_unit_test(pack_then_unpack_is_the_identity))

@@ -7,7 +7,8 @@
  *
  * theta    packed w, then packed bias (kern.h)          derived  the kernels' transposed copy
  * saved    act: gates stored for backward
- * scratch  carry [2][B][Hp] dh and dc between steps | flags of teams [2][TEAM_MAX] lines | live rows per step [TEAM_MAX][B][T]
+ * scratch  carry [2][B][Hp] dh and dc between steps | flags of teams [2][TEAM_MAX] lines | live rows per step [TEAM_MAX][B][T] |
+ *          rows that dW copies (cell_args.gather)
  *
  * With few micro-batches backward alternates on ranges of steps: bwd of a range, then its dw per micro-batch while dz is in
  * cache. With many it does not pay, since every range reads and writes the dW of each micro-batch again. Measured in bf16, 512
@@ -52,8 +53,13 @@ static i64 plain_act(const struct op *op, enum precision p, i32 T, i32 B) {
 
 static i64 carry_floats(const struct op *op, i32 B) { return 2 * (i64)B * round_up(op->F, LANES); }
 
+static i64 live_floats(const struct op *op, i32 B) {
+    return op->spec.in[2] >= 0 ? round_up64((i64)TEAM_MAX * B * op->T, LANES) : 0;
+}
+
 static i64 plain_scratch(const struct op *op, i32 B) {
-    return carry_floats(op, B) + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B * op->T : 0);
+    const i64 copied = op->spec.precision == PREC_F32 ? (i64)B * cell_gather_rows(op->T, B) * cell_gather_row(op->I, op->F) : 0;
+    return carry_floats(op, B) + live_floats(op, B) + copied;
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
@@ -88,6 +94,8 @@ static struct cell_args plain_args(const struct op *op, const struct run *r, str
     struct cell_args args = {.T = op->T, .B = r->B, .I = op->I, .H = op->F, .how = p.how ? p.how : op->spec.how};
     args.part = r->B < r->whole;
     args.carry = r->scratch[op->l];
+    args.gather = op->spec.precision == PREC_F32 ? args.carry + carry_floats(op, r->B) + live_floats(op, r->B) : NULL;
+    args.gather_rows = cell_gather_rows(op->T, r->B);
     args.x = run_in(op, r, 0);
     args.x_ld = args.dx_ld = round_up(op->I, LANES);
     args.y = y_is_read(op, r) ? r->buf[op->out] : NULL;
