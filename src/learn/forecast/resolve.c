@@ -171,6 +171,7 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol, i6
         if (room >= LONG_CONTEXT)
             return resolve_i(o, OPT_context, lmin(LONG_CONTEXT, half), "336 rows, half the training rows at most");
         room = lmin(LONG_CONTEXT, lmax(room, 2 * h));
+        if (second > room && second <= LONG_CONTEXT) return resolve_i(o, OPT_context, second, "the second season");
         return resolve_i(o, OPT_context, lmax(24, lmin(room, half)), "a tenth of the training values less the horizon");
     }
     if (strcmp(o->preset, "day") == 0)
