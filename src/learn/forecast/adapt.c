@@ -4,8 +4,10 @@
  *               forecasts from every grid-th origin  ^ origin  the band's end on its side: up to 1 inside, above 1 outside
  *
  * The factor of the bands at an origin is the score that a share of the recent targets stays below: the share that the band
- * promises.  Scores of calibration count as PRIOR_ROWS rows.  This is conformal prediction with weights for a distribution that
- * shifts (Gibbs and Candes 2021; Barber, Candes, Ramdas, Tibshirani 2023): a window has weight 1, calibration the rest.
+ * promises.  Scores of calibration count as PRIOR_ROWS rows, with the share of them that the calibrated band holds: without
+ * evidence the factor is 1.  Errors far ahead last for about a horizon, so the window has two horizons at least, and the prior
+ * one.  This is conformal prediction with weights for a distribution that shifts (Gibbs and Candes 2021; Barber, Candes, Ramdas,
+ * Tibshirani 2023): a window has weight 1, calibration the rest.
  * Only rows that the model has not seen give evidence.  The factor depends on the rows before the origin alone, so a window has
  * the same bands alone and among others. */
 #include <math.h>
@@ -14,7 +16,7 @@
 #include "base/mem.h"
 #include "learn/forecast/forecast.h"
 
-enum { WINDOW = 200, PRIOR_ROWS = 30, HORIZON_PARTS = 8 };
+enum { WINDOW = 1000, PRIOR_ROWS = 60, HORIZONS = 2, HORIZON_PARTS = 8 };
 enum { OCTAVE = 12, OCTAVES = 4 }; /* bins of scores from 2^-4 to 2^4 */
 
 struct tracker {
@@ -23,6 +25,7 @@ struct tracker {
     const f32 *prior; /* [BAND_BINS] shares */
     i64 first, end;   /* rows with scored targets */
     bool counts;      /* bands are whole numbers, from 0 on */
+    i64 window, prior_rows; /* rows before an origin that count, and rows that calibration counts as */
     bool whole;       /* all evidence counts: each column has an origin of its own, which ends its rows */
     i64 grid;         /* distance between origins that are scored */
     i32 room;         /* bins per cell */
@@ -74,19 +77,20 @@ static void count_row(struct tracker *t, i64 row, i32 sign) {
 
 static void move_to(struct tracker *t, i64 origin) {
     for (; t->upto < lmin(origin, t->end); t->upto++) count_row(t, t->upto, 1);
-    for (; t->from < lmin(origin - WINDOW, t->upto); t->from++) count_row(t, t->from, -1);
+    for (; t->from < lmin(origin - t->window, t->upto); t->from++) count_row(t, t->from, -1);
 }
 
 /* The score below which the promised share of the scores lies, interpolated linearly within its bin. */
 static f64 factor_of(const struct tracker *t, i32 col) {
     const struct forecast_spec *spec = &t->f->spec;
     const i32 *count = t->count + (i64)col * BAND_BINS;
-    const f64 prior = PRIOR_ROWS * (f64)spec->horizon / (f64)t->grid;
-    f64 n = 0, below = 0, in = 0;
+    const f64 prior = (f64)t->prior_rows * (f64)spec->horizon / (f64)t->grid;
+    f64 n = 0, held = 0, below = 0, in = 0;
     i32 b = 0;
     for (i32 i = 0; i < BAND_BINS; i++) n += count[i];
+    for (i32 i = 0; i <= OCTAVE * OCTAVES; i++) held += (f64)t->prior[i];
     if (n == 0) return 1;
-    const f64 want = (spec->quantiles.v[spec->nband - 1] - spec->quantiles.v[0]) * (n + prior);
+    const f64 want = (spec->quantiles.v[spec->nband - 1] - spec->quantiles.v[0]) * n + held * prior;
     for (; b < BAND_BINS; b++, below += in) {
         in = count[b] + prior * (f64)t->prior[b];
         if (below + in >= want) break;
@@ -122,8 +126,10 @@ static bool adapts(const struct forecaster *f) {
 static err gather(struct tracker *t, const struct window_set *set, const struct resources *use) {
     const struct forecast_spec *spec = &t->f->spec;
     const i64 last = window_origin(set, window_origins(set) - 1), unseen = forecast_first_unseen(t->f, t->s);
+    t->window = lmax(WINDOW, HORIZONS * spec->horizon);
+    t->prior_rows = lmax(PRIOR_ROWS, spec->horizon);
     t->grid = forecast_stride(lmax(1, spec->horizon / HORIZON_PARTS), t->f->schema.freq.season);
-    t->first = lmax(lmax(set->first - WINDOW - spec->horizon, unseen), spec->context);
+    t->first = lmax(lmax(set->first - t->window - spec->horizon, unseen), spec->context);
     t->first = (t->first + t->grid - 1) / t->grid * t->grid;
     t->end = lmax(t->first, last);
     t->from = t->upto = t->first;

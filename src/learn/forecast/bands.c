@@ -5,7 +5,11 @@
  *                                  residuals    residuals        quantiles of one half of the origins fit the other half best
  *
  * Validation alone may hold less than one horizon of independent targets.  The residuals of a base on training rows are scaled
- * by the ratio of the model's to the base's on validation; a rule without parameters gives them on all training rows.
+ * by the ratio of the model's to the base's on validation; a rule without parameters gives them on all training rows.  Both parts
+ * have origins at one distance, so that each row counts alike.
+ *
+ * Residuals of windows that overlap are worth fewer independent ones (overlap.h), and few of them know little of the tails:
+ * outer quantiles lie half way to those that split conformal prediction takes of so few.
  *
  * With a distribution of the network (--head normal, ..) r is the score of the target instead (struct family), on validation
  * alone: its quantile at a level is where the distribution is read for this level. */
@@ -16,9 +20,10 @@
 #include "base/mem.h"
 #include "learn/forecast/fit.h"
 #include "learn/forecast/out.h"
+#include "learn/forecast/overlap.h"
 #include "learn/forecast/paths.h"
 
-enum { SPREAD_CELLS = 250000, POOL_ORIGINS = 60 };
+enum { SPREAD_CELLS = 500000, POOL_ORIGINS = 60 };
 
 static const f32 powers[] = {0, 0.5F, 1};
 
@@ -26,11 +31,12 @@ struct residuals {
     const struct fit *t;
     const struct window_set *set;
     i64 at;          /* index of the first origin of the current set */
-    i64 n;           /* origins of all sets */
+    i64 n, before;   /* origins of all sets, and those on training rows */
     bool scores;     /* of a distribution instead of residuals: r is standard normal where the distribution is true */
     f32 *r;          /* [ntarget][horizon][n] in deviations of the series */
     f32 *deviation;  /* [ntarget][n] of the window; NaN = nothing seen */
     f32 *scratch;    /* [horizon][n] */
+    f64 *time;       /* [horizon] residuals that are worth an independent one; NULL = not known, 1 */
     f64 model, base; /* sums of absolute errors of the model and of the base in the current set */
     struct workload *work;
 };
@@ -62,13 +68,20 @@ static int ascending(const void *a, const void *b) {
     return isnan(x) ? !isnan(y) : isnan(y) ? -1 : (x > y) - (x < y);
 }
 
-/* Quantile q of the sorted values v[n], linear between neighbours, at position q (n + 1) - 1 (so that bands of few values
- * widen). */
-static f32 quantile(const f32 *v, i64 n, f64 q) {
-    f64 at = dmin((f64)(n - 1), dmax(0, q * (f64)(n + 1) - 1));
-    i64 i = (i64)at;
-    f64 part = at - (f64)i;
-    return i + 1 < n ? (f32)((f64)v[i] * (1 - part) + (f64)v[i + 1] * part) : v[n - 1];
+/* The value at a place from 0 to n - 1 of the sorted v[n], linear between neighbours. */
+static f64 value_at(const f32 *v, i64 n, f64 place) {
+    const f64 at = dmin((f64)(n - 1), dmax(0, place));
+    const i64 i = (i64)at;
+    const f64 part = at - (f64)i;
+    return i + 1 < n ? (f64)v[i] * (1 - part) + (f64)v[i + 1] * part : (f64)v[n - 1];
+}
+
+/* Quantile q of the sorted values v[n]: of n values at place q (n + 1) - 1, so that bands of few values widen.  Where n are worth
+ * m < n independent ones: half way between that and the place of m values, stretched to n. */
+static f32 quantile(const f32 *v, i64 n, f64 q, f64 worth) {
+    const f64 plain = value_at(v, n, q * (f64)(n + 1) - 1), m = dmax(2, worth);
+    if (!(m < (f64)n)) return (f32)plain;
+    return (f32)((plain + value_at(v, n, (q * (m + 1) - 1) / (m - 1) * (f64)(n - 1))) / 2);
 }
 
 /* Sorts residuals in place; returns the number of residuals that are not NaN. */
@@ -78,28 +91,28 @@ static i64 sorted(f32 *v, i64 n) {
     return n;
 }
 
-/* Quantiles of one step from n sorted residuals; NaN if n is too small, which means unknown, not zero error. The forecast
- * is the median of its bands, so no quantile crosses it. */
-static void quantiles_of(const struct forecast_spec *spec, const f32 *v, i64 n, f32 *spread, i32 k) {
+/* Quantiles of one step from n sorted residuals, of which `time` are worth an independent one; NaN if n is too small, which means
+ * unknown, not zero error. The forecast is the median of its bands, so no quantile crosses it. */
+static void quantiles_of(const struct forecast_spec *spec, const f32 *v, i64 n, f64 time, f32 *spread, i32 k) {
     for (i32 q = 0; q < spec->nband; q++) {
         const f64 level = spec->quantiles.v[q];
-        const f32 r = n >= SPREAD_WINDOWS ? quantile(v, n, level) : (f32)NAN;
+        const f32 r = n >= SPREAD_WINDOWS ? quantile(v, n, level, (f64)n / time) : (f32)NAN;
         spread[(i64)q * spec->horizon + k] = isnan(r) ? r : level < 0.5 ? fminf(r, 0) : level > 0.5 ? fmaxf(r, 0) : 0;
     }
 }
 
 /* Quantiles per step of a column, r [horizon][n]. A step with too few residuals gets those of all steps of the column.
  * False if these are too few, too. */
-static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32 *spread) {
+static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, const f64 *time, f32 *spread) {
     bool whole = true;
     for (i32 k = 0; k < spec->horizon; k++) {
-        quantiles_of(spec, r + k * n, sorted(r + k * n, n), spread, k);
+        quantiles_of(spec, r + k * n, sorted(r + k * n, n), time ? time[k] : 1, spread, k);
         whole = whole && !isnan(spread[k]);
     }
     if (whole) return true;
     const i64 all = sorted(r, spec->horizon * n);
     for (i32 k = 0; k < spec->horizon; k++)
-        if (isnan(spread[k])) quantiles_of(spec, r, all, spread, k);
+        if (isnan(spread[k])) quantiles_of(spec, r, all, 1, spread, k);
     return all >= SPREAD_WINDOWS;
 }
 
@@ -125,7 +138,7 @@ static bool score_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32
     const i64 all = sorted(r, h * n);
     for (i32 k = 0; k < h; k++) {
         const f32 size = spread[k];
-        quantiles_of(spec, r, all, spread, k);
+        quantiles_of(spec, r, all, 1, spread, k);
         for (i32 q = 0; q < spec->nband; q++) spread[(i64)q * h + k] *= size;
     }
     return all >= SPREAD_WINDOWS;
@@ -171,7 +184,7 @@ static void pool_step(const struct residuals *d, i64 k, f32 power, const f64 *si
             const f32 unit = power > 0 ? powf(d->deviation[c * d->n + i], power) : 1;
             v[c * d->n + i] = d->r[(c * h + k) * d->n + i] / (unit * (f32)size[c]);
         }
-    quantiles_of(&d->t->f->spec, v, sorted(v, ncol * d->n), spread, (i32)k);
+    quantiles_of(&d->t->f->spec, v, sorted(v, ncol * d->n), 1, spread, (i32)k);
 }
 
 static err pooled_quantiles(const struct residuals *d, f32 power, f32 *spread) {
@@ -230,7 +243,7 @@ static f64 loss_of(struct residuals *d, f32 power, f32 *spread) {
         for (i32 second = 0; second < 2; second++) {
             const i64 from = second ? half : 0, to = second ? d->n : half;
             take_column(d, c, from, to, power);
-            column_quantiles(spec, d->scratch, to - from, spread);
+            column_quantiles(spec, d->scratch, to - from, NULL, spread);
             add_loss(d, c, second ? 0 : half, second ? half : d->n, power, spread, &loss, &cells);
         }
     return cells > 0 ? loss / cells : INFINITY;
@@ -246,6 +259,21 @@ static f32 choose_power(struct residuals *d, f32 *spread) {
         best = powers[i];
     }
     return best;
+}
+
+/* Residuals in units of deviation^power that are worth an independent one, at each step. */
+static err measure_overlap(struct residuals *d, i64 stride, f32 power) {
+    const i32 h = d->t->f->spec.horizon;
+    struct overlap o;
+    NEW(d->time, h);
+    err e = overlap_new(h, d->n, d->before, stride, &o);
+    for (i64 c = 0; c < d->t->series->ntarget && e >= 0; c++) {
+        take_column(d, c, 0, d->n, power);
+        overlap_add(&o, d->scratch);
+    }
+    for (i32 k = 0; k < h && e >= 0; k++) d->time[k] = overlap_time(&o, k);
+    overlap_free(&o);
+    return e;
 }
 
 /* Share of the calibration scores of all columns in each bin. */
@@ -310,11 +338,11 @@ static struct base *half_base(const struct fit *t, i64 *from) {
     return e < 0 ? NULL : b;
 }
 
-/* Chooses origins for at most about SPREAD_CELLS residuals, from every phase of the season. */
-static void thin(const struct fit *t, struct window_set *set) {
-    const i64 cells = window_origins(set) * t->series->ntarget * t->f->spec.horizon;
-    if (cells > SPREAD_CELLS) set->stride = (cells + SPREAD_CELLS - 1) / SPREAD_CELLS;
-    set->stride = forecast_stride(set->stride, t->series->freq.season);
+/* Chooses origins of both sets at one distance, for at most about SPREAD_CELLS residuals, from every phase of the season. */
+static void thin(const struct fit *t, struct window_set *train, struct window_set *valid) {
+    const i64 cells = (window_origins(train) + window_origins(valid)) * t->series->ntarget * t->f->spec.horizon;
+    const i64 apart = lmax(valid->stride, (cells + SPREAD_CELLS - 1) / SPREAD_CELLS);
+    train->stride = valid->stride = forecast_stride(apart, t->series->freq.season);
 }
 
 static err measure(struct residuals *d, const struct window_set *set, i64 at, i32 nmember, struct base *base) {
@@ -335,7 +363,7 @@ static err measure(struct residuals *d, const struct window_set *set, i64 at, i3
 /* Collects residuals in order of time: training rows first. */
 static err measure_all(struct residuals *d, const struct window_set *train, struct base *half, const struct window_set *valid,
                        struct base *fair) {
-    const i64 before = half ? window_origins(train) : 0, ncol = d->t->series->ntarget, h = d->t->f->spec.horizon;
+    const i64 before = d->before, ncol = d->t->series->ntarget, h = d->t->f->spec.horizon;
     TRY(measure(d, valid, before, d->t->f->nmember, fair));
     const f32 ratio = d->base > 0 ? (f32)(d->model / d->base) : 1;
     if (before == 0) return 0;
@@ -368,7 +396,7 @@ static void keep_paths(struct residuals *d, f32 power, f32 *u) {
     }
 }
 
-static err spread_of(struct fit *t, struct residuals *d) {
+static err spread_of(struct fit *t, struct residuals *d, i64 stride) {
     struct forecaster *f = t->f;
     const struct forecast_spec *spec = &f->spec;
     const i64 ncol = t->series->ntarget, facts = forecast_quantiles(f, (i32)ncol);
@@ -379,10 +407,13 @@ static err spread_of(struct fit *t, struct residuals *d) {
     f->spread = spread;
     const f32 power = d->scores ? 0 : choose_power(d, spread);
     if (pools(d)) TRY(pooled_quantiles(d, power, spread));
+    else if (!d->scores) TRY(measure_overlap(d, stride, power));
     for (i64 c = ncol - 1; c >= 0 && !pools(d); c--) {
         take_column(d, c, 0, d->n, power);
         f32 *to = spread + c * spec->nband * spec->horizon;
-        if (!(d->scores ? score_quantiles : column_quantiles)(spec, d->scratch, d->n, to)) bare++, first = (i32)c;
+        const bool whole = d->scores ? score_quantiles(spec, d->scratch, d->n, to)
+                                     : column_quantiles(spec, d->scratch, d->n, d->time, to);
+        if (!whole) bare++, first = (i32)c;
     }
     if (bare > 0 && t->series->panel) {
         TRY(lend_quantiles(d, power, spread));
@@ -401,11 +432,12 @@ static bool scores_of(const struct fit *t) { return t->f->spec.family && t->f->n
 static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fair) {
     struct window_set valid = t->set.valid_all, train = windows_in(&t->f->spec, from, t->job->split.train);
     const i64 ncol = t->series->ntarget;
-    thin(t, &valid);
-    thin(t, &train);
+    if (!half) train.end = train.first;
+    thin(t, &train, &valid);
     struct workload work = workload_start("measuring the bands", t->job->use.events, forecast_stop(t));
     struct residuals d = {.t = t, .scores = scores_of(t), .work = &work};
-    d.n = (half ? window_origins(&train) : 0) + window_origins(&valid);
+    d.before = window_origins(&train);
+    d.n = d.before + window_origins(&valid);
     if (d.n * (t->series->panel ? ncol : 1) < SPREAD_WINDOWS) {
         event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld origins to measure errors from, at least %d are needed",
                    (long long)d.n, SPREAD_WINDOWS);
@@ -416,11 +448,12 @@ static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fa
     err e = mem_new((void **)&d.r, ncol * t->f->spec.horizon * d.n, sizeof *d.r);
     if (e >= 0) e = mem_new((void **)&d.deviation, ncol * d.n, sizeof *d.deviation);
     if (e >= 0) e = measure_all(&d, &train, half, &valid, fair ? fair : t->f->base);
-    if (e >= 0) e = spread_of(t, &d);
+    if (e >= 0) e = spread_of(t, &d, valid.stride);
     workload_end(&work);
     mem_free(d.r);
     mem_free(d.deviation);
     mem_free(d.scratch);
+    mem_free(d.time);
     return e;
 }
 
