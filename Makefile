@@ -8,6 +8,7 @@
 #   make fuzz T=csv S=60               one fuzz target (T) for S seconds; clang
 #   make accuracy                      the protocols of bench/protocols, five seeds: bench/results/README.md
 #   make accuracy-trees                beside LightGBM: bench/results/accuracy.md; PEER_PYTHON with lightgbm, mlforecast, pandas
+#   make bench-steps                   best validation loss of default steps and of ten times as many: bench/results/steps.md
 #   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh; BENCH="--realtime --only lstm"
 #   make bench-time                    one long series in slices of time: bench/results/time.md; BENCH=--realtime
 #   make soak N=100 M=50               killed runs; every other trouble at M moments: bench/results/soak.md
@@ -116,6 +117,9 @@ accuracy: release
 PEER_PYTHON ?= .peers/bin/python
 accuracy-trees: release
 	STRETTO_BUILD=build/release $(PEER_PYTHON) bench/accuracy/trees.py --write $(BENCH)
+
+bench-steps: release
+	STRETTO_BUILD=build/release bench/accuracy/steps.py $(BENCH)
 
 bench-e2e: release
 	STRETTO_BUILD=build/release bench/e2e/run.py
@@ -235,4 +239,4 @@ clean:
 bench-memory: release
 	bench/memory/run.py build/release $(BENCH)
 
-.PHONY: bench-memory soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy accuracy-trees bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install wheel site docs clean
+.PHONY: bench-memory soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy accuracy-trees bench-steps bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install wheel site docs clean

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """coverage.py - do the 80 % bands hold?  Every protocol of bench/protocols/, and the newest 10 % of each file trained without it.
 
-    bench/accuracy/coverage.py [NAME..] [--seeds 1] [--label after] [--no-write]
+    bench/accuracy/coverage.py [NAME..] [--seeds 1] [--threads 2] [--label now] [--no-write]
 
+Columns of the table: main, before bands followed their coverage; bands, after that; wide, with the preset of
+that name and before ADR 047; now, the last one.
 Prints the coverage between the quantiles 0.1 and 0.9, wQL and ND on the scored windows, and the mean over all cases; writes them as column --label of
 bench/results/coverage.tsv.  The case NAME is the protocol, NAME+new the same options with the newest rows as test part, NAME+scale another --scale.
 """
@@ -57,9 +59,9 @@ def cases():
     return out
 
 
-def run(data, flags, seed, folder):
+def run(data, flags, seed, threads, folder):
     """(coverage, wQL, ND); None where no window could be scored."""
-    command = [str(results.program()), "train", str(data), *flags, "--seed", str(seed), "--threads", "2", "--json", "--progress", "none",
+    command = [str(results.program()), "train", str(data), *flags, "--seed", str(seed), "--threads", str(threads), "--json", "--progress", "none",
                "-o", f"{folder}/m.model", "--run-dir", f"{folder}/m.run"]
     subprocess.run(["rm", "-rf", f"{folder}/m.run"], check=True)
     done = subprocess.run(command, capture_output=True, text=True)
@@ -88,6 +90,7 @@ def main():
     p = argparse.ArgumentParser(description="coverage of the 80 % bands over the shared data")
     p.add_argument("names", nargs="*")
     p.add_argument("--seeds", type=int, default=1)
+    p.add_argument("--threads", type=int, default=2)
     p.add_argument("--label", default="now", help="column of bench/results/coverage.tsv")
     p.add_argument("--no-write", action="store_true")
     a = p.parse_args()
@@ -99,7 +102,7 @@ def main():
     known, value = cases(), {}
     with tempfile.TemporaryDirectory(prefix="stretto-coverage-") as folder:
         for name in a.names or known:
-            runs = [run(*known[name], seed, folder) for seed in range(1, a.seeds + 1)]
+            runs = [run(*known[name], seed, a.threads, folder) for seed in range(1, a.seeds + 1)]
             value[name] = tuple(statistics.mean(v) if None not in v else None for v in zip(*runs))
             cover, wql, nd = value[name]
             print(f"{name:24} " + ("no bands" if cover is None else f"{100 * cover:5.1f} %  wQL {wql:.4f}  ND {nd:.4f}"
