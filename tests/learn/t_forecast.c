@@ -321,6 +321,39 @@ TEST(bands_widen_when_errors_grow) {
     stretto_config_free(c);
 }
 
+/* The power of the window's deviation that errors are in units of; x has 2000 rows. */
+static f32 power_of(const f64 *x, const char *base) {
+    stretto_config *c = config_of("none");
+    const char *const more[][2] = {{"base", base}, {"season", "24"}, {"correction", "no"}, {"validation", "400"}, {"test", "100"},
+                                   {"horizon", "4"}, {"scale", "series"}};
+    static const char *const names[] = {"a"};
+    for (size_t i = 0; i < COUNT(more); i++) T_OK(stretto_config_set(c, more[i][0], more[i][1]));
+    stretto_data *d;
+    stretto_trainer *t;
+    T_OK(stretto_data_wrap(c, x, 2000, 1, names, 1600000000, 3600, &d));
+    T_OK(stretto_trainer_new(c, d, &t));
+    T_OK(stretto_trainer_run(t));
+    const f32 power = forecaster_in(stretto_trainer_model(t)->m)->spread[NQ * 4];
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+    return power;
+}
+
+/* Noise of changing size, and a wave of changing size under noise that is always the same. */
+TEST(bands_are_in_units_of_the_window_where_errors_follow_it) {
+    static f64 noise[2000], wave[2000];
+    u64 seed = 1;
+    for (i32 i = 0; i < 2000; i++) {
+        seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+        const f64 e = (f64)(seed >> 40) / (f64)(1 << 24) - 0.5, size = 2.5 + 2 * sin(i * 0.01);
+        noise[i] = size * e;
+        wave[i] = size * sin(i * 0.26179938779914943) + 2 * e;
+    }
+    assert_true(power_of(noise, "last") == 1);
+    assert_true(power_of(wave, "season") == 0);
+}
+
 /* Of a quantile head, where its quantiles do not cross. */
 TEST(the_forecast_of_a_quantile_head_is_the_quantile_nearest_to_the_median) {
     f64 mean[H], q[H * NQ];
@@ -527,6 +560,7 @@ T_MAIN(cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_shor
        cmocka_unit_test(a_column_without_validation_targets_has_bands_of_its_training_rows),
        cmocka_unit_test(a_column_without_validation_targets_has_no_bands_without_a_base),
        cmocka_unit_test(bands_widen_when_errors_grow),
+       cmocka_unit_test(bands_are_in_units_of_the_window_where_errors_follow_it),
        cmocka_unit_test(without_validation_a_refit_ends_with_the_same_weights),
        cmocka_unit_test(a_column_that_validation_saw_a_few_times_has_bands_of_all_its_steps),
        cmocka_unit_test(bands_are_measured_with_a_ridge_that_has_not_seen_the_rows),
