@@ -20,7 +20,7 @@ struct finding {
 };
 
 static err refuse(const struct stretto_trainer *t, const struct data_change *c) {
-    const char *path = t->data->set->path;
+    const char *path = c->file ? c->file : t->data->set->path;
     char where[256], fix[600];
     if (c->line) snprintf(where, sizeof where, "%.230s:%lld", path, (long long)c->line);
     else snprintf(where, sizeof where, "%.250s", path);

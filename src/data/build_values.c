@@ -385,6 +385,20 @@ static err keep_id_columns(const struct build *b, struct series *s) {
     return e;
 }
 
+/* Where the rows are in the files, for messages when the table is gone. */
+static err keep_lines(const struct build *b, struct series *s) {
+    const struct table *t = b->t;
+    s->lines = !b->panel && !t->turned;
+    for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(t, b->row[i]);
+    ARENA_NEW(&s->names, s->part, t->npart);
+    for (i32 k = 0; k < t->npart; k++) {
+        s->part[k] = t->part[k];
+        TRY(arena_keep(&s->names, &s->part[k].path, t->part[k].path));
+        s->npart++;
+    }
+    return 0;
+}
+
 err build_values(struct build *b, struct series *s) {
     TRY(check_cells(b));
     if (b->bad) return 0;
@@ -417,7 +431,7 @@ err build_values(struct build *b, struct series *s) {
     TRY(keep_time_columns(b, s));
     TRY(keep_id_columns(b, s));
     TRY(keep_spans(b, s));
-    for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(b->t, b->row[i]);
+    TRY(keep_lines(b, s));
     TRY(fill_categories(b, s));
     s->time = b->time;
     b->time = NULL;

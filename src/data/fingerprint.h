@@ -53,7 +53,8 @@ enum data_verdict {
 struct data_change {
     enum data_verdict verdict;
     struct split split; /* that of the fingerprint; the test part ends earlier if its rows are gone */
-    i64 line;           /* of the file, where the first difference begins; 0 = not known */
+    const char *file;   /* of a folder, in which the first difference begins; NULL = the data file. It is the series' */
+    i64 line;           /* of the file, where the first difference begins; 0 = not known, or no line alone */
     char text[700];     /* the first difference: column, rows, what was and what is; "" if DATA_SAME */
     const char *why;    /* DATA_LOST: why training cannot go on; else NULL */
 };

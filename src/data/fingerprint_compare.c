@@ -8,6 +8,7 @@
 #include "data/time.h"
 
 enum { TRAINING, VALIDATION, TEST, BEYOND, NO_PART = 9 };
+enum { LINES = 160 };
 
 static const char other_columns[] = "the network was built for the columns, their roles and the sampling interval of the run";
 static const char rows_gone[] = "rows of the training or validation part are gone, so the test part would move into rows that "
@@ -77,18 +78,32 @@ static bool renamed(const struct comparison *c, bool *values) {
 
 /* ------------------------------------------------------------------ rows ---------------------------------------------------- */
 
-/* "lines 98 to 113" of the file for rows [lo, hi); "" and *first 0 if --gaps inserted all of them. */
-static void lines_text(const struct series *s, i64 lo, i64 hi, i64 *first, char text[64]) {
-    i64 last = 0;
-    *first = 0;
-    for (i64 i = lo; i < hi && s->line; i++) {
+/* The file of a line of the table, NULL = there is one file; *line becomes that in the file. */
+static const char *own_line(const struct series *s, i64 *line) {
+    i32 k = s->npart - 1;
+    while (k > 0 && s->part[k].line > *line) k--;
+    if (k < 0) return NULL;
+    *line += s->part[k].own - s->part[k].line;
+    return s->part[k].path;
+}
+
+/* "lines 98 to 113" of the file for rows [lo, hi), where it begins in *out; "" if --gaps inserted all of them, or a row is no
+ * line: in a panel it is one of each series. */
+static void lines_text(const struct series *s, i64 lo, i64 hi, struct data_change *out, char text[LINES]) {
+    i64 first = 0, last = 0;
+    text[0] = 0;
+    for (i64 i = lo; i < hi && s->line && s->lines; i++) {
         if (s->line[i] < 1) continue;
-        if (!*first) *first = s->line[i];
+        if (!first) first = s->line[i];
         last = s->line[i];
     }
-    text[0] = 0;
-    if (*first == last && last > 0) snprintf(text, 64, "line %lld", (long long)last);
-    else if (*first) snprintf(text, 64, "lines %lld to %lld", (long long)*first, (long long)last);
+    if (!first) return;
+    const char *file = own_line(s, &first), *end = own_line(s, &last);
+    if (!out->line) out->file = file;
+    if (!out->line) out->line = first;
+    if (file != end) snprintf(text, LINES, "from line %lld to line %lld of %.80s", (long long)first, (long long)last, end);
+    else if (first == last) snprintf(text, LINES, "line %lld", (long long)last);
+    else snprintf(text, LINES, "lines %lld to %lld", (long long)first, (long long)last);
 }
 
 static void cell_text(const struct print_block *b, char text[32]) {
@@ -127,17 +142,21 @@ static void add_values(const struct comparison *c, i32 column, i64 block, struct
 static void block_text(const struct comparison *c, i32 column, i64 block) {
     const struct print_range r = fingerprint_range(c->was, block);
     const bool one = r.hi == r.lo + 1;
-    char what[120], lines[64] = "", span[72] = "", values[200] = "";
+    char what[120], place[LINES] = "", span[72] = "", values[200] = "";
     if (strcmp(c->was->column[column].role, "time") == 0) snprintf(what, sizeof what, "the time%s", one ? "" : "s");
     else snprintf(what, sizeof what, "the value%s of column \"%.80s\"", one ? "" : "s", c->was->column[column].name);
-    lines_text(c->s, r.lo, r.hi, &c->out->line, lines);
-    if (!*lines && one) snprintf(lines, sizeof lines, "row %lld", (long long)r.lo);
-    if (!*lines) snprintf(lines, sizeof lines, "rows %lld to %lld", (long long)r.lo, (long long)r.hi - 1);
     if (c->s->time && one) row_label(c->s, r.lo, span);
     else if (c->s->time) span_label(c->s, r.lo, r.hi, span);
+    lines_text(c->s, r.lo, r.hi, c->out, place);
+    if (!*place && *span) {
+        memcpy(place, span, sizeof span);
+        *span = 0;
+    }
+    if (!*place && one) snprintf(place, sizeof place, "row %lld", (long long)r.lo);
+    if (!*place) snprintf(place, sizeof place, "rows %lld to %lld", (long long)r.lo, (long long)r.hi - 1);
     add_values(c, column, block, r, values, sizeof values);
     snprintf(c->out->text, sizeof c->out->text, "%s %s when the run began, in %s (%s%s%s part)%s", what,
-             one ? "is not as it was" : "are not as they were", lines, span, *span ? ", " : "", fingerprint_part(r.part), values);
+             one ? "is not as it was" : "are not as they were", place, span, *span ? ", " : "", fingerprint_part(r.part), values);
 }
 
 /* The first block of rows with a difference: its part, or NO_PART; with `name` it becomes the text. */
@@ -154,16 +173,14 @@ static i32 changed_rows(const struct comparison *c, bool name) {
 /* The number of rows; added to the text of another difference. */
 static void count_text(const struct comparison *c) {
     const i64 n = c->s->nrow, was = c->was->rows;
-    char *text = c->out->text, first[48] = "", last[48] = "", end[32], lines[64] = "";
-    i64 line;
+    char *text = c->out->text, first[48] = "", last[48] = "", end[32], lines[LINES] = "";
     const size_t at = strlen(text), left = sizeof c->out->text - at;
     i32 k = FINGERPRINT_PARTS;
     while (k > 1 && !*c->was->last[k - 1]) k--;
     row_label(c->s, n - 1, end);
     if (c->s->time) snprintf(first, sizeof first, " up to %s", c->was->last[k - 1]);
     if (c->s->time) snprintf(last, sizeof last, " up to %s", end);
-    lines_text(c->s, was, n, &line, lines);
-    if (!c->out->line) c->out->line = line;
+    lines_text(c->s, was, n, c->out, lines);
     snprintf(text + at, left, "%sthere were %lld rows%s when the run began, there are %lld%s: %lld %s%s%s", at ? "; " : "",
              (long long)was, first, (long long)n, last, (long long)(n > was ? n - was : was - n), n > was ? "more" : "fewer",
              *lines ? ", " : "", lines);

@@ -67,6 +67,8 @@ err series_before(const struct series *s, i64 rows, struct series **out) {
     t->v = NULL;
     t->filled = NULL;
     t->time = t->line = NULL;
+    t->part = NULL; /* of a model's rows nobody asks for the place */
+    t->npart = 0;
     const err e = fill(s, lmax(0, lmin(rows, s->nrow)), t);
     if (e < 0) series_free(t);
     else *out = t;

@@ -326,6 +326,34 @@ class ChangedData(Case):
             f.write(data)
         self.assertIn("E202", self.resume(status=3))
 
+    def test_place_in_a_folder_and_in_a_panel(self):
+        """The file and line of a folder; no line where a row of the panel is one of each series."""
+        os.mkdir(self.path("air.csv"))
+        parts = [self.lines[:1] + self.lines[k:k + 48] for k in (1, 49, 97)]
+        for k, lines in enumerate(parts):
+            self.put(lines, "air.csv/%d.csv" % k)
+        args = ["train", "air.csv", *self.ARGS, "--steps", "1000000", "--time-limit", "0.1s", "-o", "cut.model"]
+        self.stretto(*args, status=UNFINISHED)
+        os.rename(self.path("cut.model.run"), self.path("kept.run"))
+        os.unlink(self.path("cut.model"))
+        os.mkdir(self.path("cut.model.run"))
+        self.put(parts[1][:7] + ["1953-07,333"] + parts[1][8:], "air.csv/1.csv")
+        self.assertRegex(self.resume(status=3), r"^error\[E215\] \S*air\.csv/1\.csv:8: .* in line 8 \(1953-07, training part\): 264, now 333\n")
+        self.put(parts[1], "air.csv/1.csv")
+        self.put(parts[2] + ["1961-01,450"], "air.csv/2.csv")
+        self.assertRegex(self.resume(status=3), r"^error\[E215\] \S*air\.csv/2\.csv:50: .*: 1 more, line 50\n")
+        shutil.rmtree(self.path("air.csv"))
+        shutil.rmtree(self.path("kept.run"))
+        rows = ["%s,2020-%02d-%02d,%d" % (s, 1 + d // 28, 1 + d % 28, d * 37 % 11) for s in "ab" for d in range(140)]
+        self.put(["id,day,Passengers"] + rows)
+        self.stretto(*args, "--id", "id", "--gaps", "mask", status=UNFINISHED)
+        os.rename(self.path("cut.model.run"), self.path("kept.run"))
+        os.unlink(self.path("cut.model"))
+        os.mkdir(self.path("cut.model.run"))
+        self.put(["id,day,Passengers"] + rows[:150] + ["b,2020-01-11,333"] + rows[151:])
+        self.assertRegex(self.resume(status=3), r'^error\[E215\] \S*air\.csv: the value of column "b" is not as it was when the run began, in '
+                                                r"2020-01-11 \(training part\): 7, now 333\n")
+
     def test_ranks_end_with_the_same_error(self):
         self.cut_run("--ranks", "2")
         self.put(self.lines + ["1961-01,450"])
