@@ -98,7 +98,7 @@ struct stretto_trainer {
     struct status status;          /* of this rank, while there is a run folder */
     stretto_event_fn *fn;
     void *user;
-    struct str text, plan_text;
+    struct str text, plan_text, print; /* print: data.json, until it is written */
 };
 
 /* True if the data had a test split. */
@@ -127,6 +127,8 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 void run_dir_renumber(struct stretto_trainer *t, bool first);
 /* On resume: options that nobody gave to the run that began are not given now either, though config.json has their values. */
 err run_dir_given(struct stretto_trainer *t);
+/* When nothing is left to be refused: a new run deletes what an earlier one left in its folder; opens metrics.jsonl. */
+err run_dir_begin(struct stretto_trainer *t);
 err run_dir_config(
     const struct stretto_trainer *t); /* writes config.json once every `auto` is resolved, then run.json; no effect without
                                        * a run folder */
@@ -139,8 +141,9 @@ void run_dir_close(struct stretto_trainer *t);
 
 /* run_data.c: RUN/data.json, the fingerprint of the data. run_data_check, on all ranks before the job is resolved: E215 if
  * a resumed run began with other data and --data-changed does not accept that; otherwise sets the split of the run.
- * run_data_write: after the job is resolved. */
+ * run_data_print: after the job is resolved, of data that are not scaled yet. run_data_write writes what it made. */
 err run_data_check(struct stretto_trainer *t);
+err run_data_print(struct stretto_trainer *t);
 err run_data_write(struct stretto_trainer *t);
 
 err text_give(struct str *s, char **out);       /* moves the text to *out; E601 if it is incomplete */

@@ -117,7 +117,7 @@ static err load_plan(struct stretto_trainer *t) {
 /* Loads the trained model of a run whose outputs failed; on all ranks or on none. */
 static err find_trained(struct stretto_trainer *t, bool *found) {
     u8 here = 0;
-    if (!trainer_is_silent(t) && !t->resume) keep_forget(t);
+    if (!trainer_is_silent(t) && !t->resume) keep_set_aside(t);
     if (!trainer_is_silent(t)) keep_find(t, &t->model);
     here = t->model != NULL;
     TRY(comm_broadcast(t->ctx.comm, "trained", &here, sizeof here));
@@ -136,6 +136,8 @@ static err make_model(struct stretto_trainer *t, struct model *fitted) {
     return opt_copy(&m->config.o, &t->o);
 }
 
+static err prepare(struct stretto_trainer *t) { return t->learner->prepare ? t->learner->prepare(&t->job) : 0; }
+
 /* Trains, or loads the model that the run has kept: t->model, NULL on silent ranks. Returns a stop reason, or 0 with a
  * model. */
 static err fit(struct stretto_trainer *t) {
@@ -147,13 +149,16 @@ static err fit(struct stretto_trainer *t) {
     TRY(run_dir_given(t));
     TRY(resolve(&t->job, t->learner));
     t->job.use.comm = t->ctx.use.comm;
+    TRY(load_plan(t));
+    TRY(run_data_print(t));
+    if (!t->resume) TRY(prepare(t)); /* a run that is refused leaves in its folder what an earlier one left there */
+    TRY(run_dir_begin(t));
     TRY(run_dir_config(t));
     TRY(run_data_write(t));
     if (t->run_dir && !trainer_is_silent(t)) TRY(mirror_open(t));
-    TRY(load_plan(t));
     TRY(find_trained(t, &found));
     if (found) return t->model && t->learner->ops->take ? t->learner->ops->take(t->model->m, t->data->set, &t->events) : 0;
-    if (t->learner->prepare) TRY(t->learner->prepare(&t->job));
+    if (t->resume) TRY(prepare(t));
     t->job.use.trace = true;
     t->job.run_dir = t->run_dir;
     t->job.resume = t->resume;
@@ -321,5 +326,6 @@ void stretto_trainer_free(stretto_trainer *self) {
     mem_free(self->model_path);
     str_free(&self->text);
     str_free(&self->plan_text);
+    str_free(&self->print);
     mem_free(self);
 }

@@ -13,7 +13,7 @@
 #include "comm/comm.h"
 
 enum { PLACES = 4, REPORT_BYTES = 1 << 18, TEXT_BYTES = 1 << 16, PATHS = 2 * PATH_MAX, ENDING = 8 };
-static const char unfinished[] = ".part";
+static const char unfinished[] = ".part", earlier[] = ".earlier";
 
 /* ------------------------------------------------------------------ before training ----------------------------------------- */
 
@@ -119,13 +119,32 @@ static bool is_own(const char *path, bool otherwise) {
     return S_ISREG(st.st_mode) && st.st_uid == geteuid();
 }
 
+static void forget(const char *path, const char *ending) {
+    char name[PATHS + ENDING + 1];
+    snprintf(name, sizeof name, "%s%s", path, ending);
+    if (is_own(name, false)) unlink(name);
+}
+
 void keep_forget(const struct stretto_trainer *t) {
     char path[PATHS];
     for (i32 k = 0; k < PLACES; k++) {
         if (!place(t, k, path)) continue;
-        if (is_own(path, false)) unlink(path);
-        memcpy(path + strlen(path), unfinished, sizeof unfinished);
-        if (is_own(path, false)) unlink(path);
+        forget(path, "");
+        forget(path, unfinished);
+        forget(path, earlier);
+    }
+    keep_make_room((void *)(uintptr_t)t);
+}
+
+void keep_set_aside(const struct stretto_trainer *t) {
+    char path[PATHS], aside[PATHS + ENDING + 1];
+    for (i32 k = 0; k < PLACES; k++) {
+        if (!place(t, k, path)) continue;
+        snprintf(aside, sizeof aside, "%s%s", path, earlier);
+        if (is_own(path, false) && is_own(aside, true) && rename(path, aside) == 0)
+            event_note(&t->events, EVENT_WARNING, "%s holds the model of an earlier run, which it could not write (`stretto resume "
+                       "%s` would have written it): it goes when this run is done", aside, t->run_dir);
+        forget(path, unfinished);
     }
     keep_make_room((void *)(uintptr_t)t);
 }

@@ -24,7 +24,9 @@ err keep_report(struct stretto_trainer *t, bool saved);
 
 /* Loads the model of a resumed run whose training is complete and whose outputs are missing; *out NULL = there is none. */
 void keep_find(const struct stretto_trainer *t, stretto_model **out);
-/* Deletes kept models and the reserved space, when a run begins or is finished. */
+/* Deletes kept models and the reserved space, when a run is finished. */
 void keep_forget(const struct stretto_trainer *t);
+/* When a new run begins: the kept models of an earlier one get another name, which resume does not look for. */
+void keep_set_aside(const struct stretto_trainer *t);
 
 #endif

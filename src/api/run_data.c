@@ -85,19 +85,21 @@ err run_data_check(struct stretto_trainer *t) {
     return -f.failure.code;
 }
 
-err run_data_write(struct stretto_trainer *t) {
+err run_data_print(struct stretto_trainer *t) {
     const struct dataset *d = t->data->set;
     struct js *o = NULL;
-    struct str text = {0};
+    str_free(&t->print);
     if (!t->run_dir || trainer_is_silent(t) || t->has_print || !d->kind->print) return 0;
     err e = d->kind->print(d, &t->job.split, &o);
     if (e == -E106) { /* without the file, a resume reports that it cannot compare */
         err_clear();
         return 0;
     }
-    if (e >= 0) e = js_text(o, &text, 0);
+    if (e >= 0) e = js_text(o, &t->print, 0);
     js_free(o);
-    if (e >= 0) return run_dir_write(t, file_name, &text);
-    str_free(&text);
     return e;
+}
+
+err run_data_write(struct stretto_trainer *t) {
+    return t->print.len > 0 ? run_dir_write(t, file_name, &t->print) : 0;
 }

@@ -258,7 +258,11 @@ stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int re
     if (!trainer_is_silent(t)) TRY(lock(t));
     if (t->resume) TRY(check_changes(t));
     open_status(t);
-    if (trainer_is_silent(t)) return 0; /* ranks > 0 read the folder, rank 0 writes it */
+    return 0;
+}
+
+err run_dir_begin(struct stretto_trainer *t) {
+    if (!t->run_dir || trainer_is_silent(t)) return 0; /* ranks > 0 read the folder, rank 0 writes it */
     if (!t->resume) {
         comm_delete_records(t->run_dir);
         if (run_dir_has_checkpoint(t))
@@ -337,8 +341,10 @@ stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **mode
     const char *data = js_str(js_get(o, "data"), ""), *model = js_str(js_get(o, "model"), "");
     if (js_bool(js_get(o, "finished"), false)) {
         if (checkpoints_of(run_dir, path) >= 0) ckpt_clear(path); /* the run was killed before it deleted them */
+        const bool gone = !file_is_remote(model) && !file_exists(model);
         err e = FAIL_AT(E705, NULL, "a new run with stretto train (--steps for a longer one)",
-                        "the run in %s is finished: its model is %s", run_dir, model);
+                        "the run in %s is finished: its model %s %s%s", run_dir, gone ? "was" : "is", model,
+                        gone ? ", which is not there any more" : "");
         js_free(o);
         return e;
     }

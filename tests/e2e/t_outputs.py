@@ -157,16 +157,36 @@ class Outputs(Case):
         os.rmdir(self.path("m.model.run/report.html"))
         self.finish("m.model.run")
 
-    def test_a_new_run_forgets_what_was_kept(self):
+    def test_a_new_run_sets_aside_what_was_kept(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("there is no /dev/full here")
         self.stretto("train", AIR, *QUICK, "-o", "m.model", "--log", "/dev/full", status=7)
-        self.assertTrue(os.path.exists(self.path("m.model.run/trained.model")))
+        kept = self.read("m.model.run/trained.model")
         child = self.start("train", AIR, *TRAIN, "-o", "m.model")
         self.in_training(child, "m.model.run")
         self.assertFalse(os.path.exists(self.path("m.model.run/trained.model")))
+        self.assertEqual(kept, self.read("m.model.run/trained.model.earlier"))
         self.assertTrue(stat.S_ISREG(os.stat(self.path("m.model.run/reserve")).st_mode))
         child.kill()
+        child.wait()
+        self.stretto("train", AIR, *QUICK, "-o", "m.model")
+        self.assertFalse(os.path.exists(self.path("m.model.run/trained.model.earlier")), "that run is done")
+
+    def test_a_refused_run_leaves_the_earlier_one(self):
+        """A run in the folder of another that ends before its first step: horizon, test part and plan do not fit."""
+        self.stretto("train", AIR, *TRAIN, "-o", "whole.model")
+        child = self.start("train", AIR, *TRAIN, "-o", "m.model", "--checkpoint-every", "0.05s")
+        self.in_training(child, "m.model.run")
+        child.send_signal(signal.SIGTERM)
+        self.end(child, 75)
+        before = {name: self.read("m.model.run/" + name) for name in ("run.json", "config.json", "data.json", "metrics.jsonl")}
+        for more, status in ((["--horizon", "500"], 4), (["--test", "2060-01-01"], 2), (["--plan", "none.plan"], 7)):
+            self.stretto("train", AIR, *TRAIN, *more, "-o", "m.model", status=status)
+            self.assertEqual(before, {name: self.read("m.model.run/" + name) for name in before}, more)
+        self.stretto("resume", "m.model.run", "--quiet")
+        self.same_model("whole.model", "m.model", "resumed after runs that were refused")
+        os.unlink(self.path("m.model"))
+        self.assertRegex(self.stretto("resume", "m.model.run", status=7).err, r"is finished: its model was \S+m\.model, which is not there any more\n")
 
     def test_killed_before_its_options_are_resolved(self):
         """Whoever finds run.json can resume: config.json is there before it."""
