@@ -97,7 +97,7 @@ static err append(struct record *r, struct js *line) {
     for (size_t done = 0; e >= 0 && r->fd >= 0 && done < text.len;) {
         const ssize_t n = write(r->fd, text.s + done, text.len - done);
         if (n > 0) done += (size_t)n;
-        else if (n < 0 && errno != EINTR) e = file_failed("trials.jsonl");
+        else if (n < 0 && errno != EINTR) e = file_failed(r->path);
     }
     str_free(&text);
     return file_option(e, "--run-dir");
@@ -151,6 +151,7 @@ err record_open(const char *path, const char *about, const struct search *s, str
     *out = (struct record){.fd = -1};
     if (!path) return 0;
     TRY(read_file(path, about, s, out, &is_new));
+    if (!(out->path = mem_strdup(path))) return -E601;
     out->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (out->fd < 0) return file_option(file_failed(path), "--run-dir");
     return is_new ? write_head(out, about) : 0;
@@ -165,5 +166,6 @@ const struct record_line *record_find(const struct record *r, i32 trial, i32 fit
 void record_close(struct record *r) {
     if (r->fd >= 0) close(r->fd);
     mem_free(r->line);
+    mem_free(r->path);
     *r = (struct record){.fd = -1};
 }

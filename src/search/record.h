@@ -23,6 +23,7 @@ struct record_line {
 
 struct record {
     int fd;                   /* -1 = in memory only */
+    char *path;               /* of the file, for messages; NULL = in memory only */
     struct record_line *line; /* [n] */
     i32 n;
     i64 cap;

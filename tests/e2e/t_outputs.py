@@ -2,6 +2,7 @@
 import ctypes
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -210,6 +211,28 @@ class Outputs(Case):
             self.assertRegex(r.err, r"error\[E703\] there is too little space for small/%s: [\d.]+ MB are needed at the end of the training, "
                                     r"0\.00 MB are free\n  fix: make room, or another place: %s OTHER/NAME\n$" % (name, option))
             self.assertEqual(self.read("r/metrics.jsonl"), b"", "no step was made")
+
+    def test_full_disk_names_the_option_of_each_verb(self):
+        """The path as it was given, and an option that the verb has; what was there before stays."""
+        small = self.small_disk()
+        self.stretto("train", AIR, *QUICK, "-o", "m.model")
+        self.fill(small)
+        column = QUICK[:4]
+        for args, name, option in (
+                (["predict", "m.model", AIR, "-o", "small/p.csv"], "p.csv.tmp", "--out"), (["cache", AIR, "-o", "small/a"], "a.tmp", "--out"),
+                (["report", "m.model.run", "-o", "small/r.html"], "r.html.tmp", "--out"), (["sample", "airline", "-o", "small/s"], "s.tmp", "--out"),
+                (["export", "m.model", "--onnx", "small/m.onnx"], "m.onnx.tmp", "--onnx"),
+                (["eval", "m.model", AIR, "--scores", "small/s.csv"], "s.csv.tmp", "--scores"),
+                (["check", AIR, "--write-config", "small/c.yaml"], "c.yaml.tmp", "--write-config"),
+                (["plan", AIR, *column, "--save", "small/p.plan"], "p.plan.tmp", "--save"),
+                (["plan", AIR, *column, "--draw", "svg", "-o", "small/p.svg"], "p.svg.tmp", "--out"),
+                (["predict", "m.model", AIR, "-o", "p.csv", "--plot", "small/p.svg"], "p.svg.tmp", "--plot"),
+                (["tune", AIR, *column, "--trials", "1", "--run-dir", "small/t", "-o", "b.yaml"], "t/trials.jsonl", "--run-dir")):
+            r = self.stretto(*args, status=7)
+            self.assertRegex(r.err, r"error\[E703\] cannot write small/%s: no space left on device[^\n]*\n  fix: make room, or another place: "
+                                    r"%s OTHER/NAME\n$" % (re.escape(name), option))
+            self.assertIn("--%s " % option[2:], self.stretto(args[0], "--help").out)
+        self.assertEqual(sorted(os.listdir(small)), ["fill", "t"])
 
     def test_limit_on_file_sizes(self):
         def limit(size):
