@@ -20,18 +20,34 @@
 
 enum { ROWS_LEAST = 5, CLOCK_LEAST = 60 }; /* without a name: rows; seconds between rows of a number that counts seconds */
 
-enum { STRANGE_WORDS = 64 };
+enum { STRANGE_WORDS = 64, DIGITS = 24 };
+
+/* The layouts that read the words of a column, or the first of its numbers; false = there are none. */
+static bool advice_of(const struct column *c, i64 nrow, char fix[TIME_ADVICE]) {
+    const char *word[STRANGE_WORDS];
+    char number[STRANGE_WORDS][DIGITS];
+    i32 len[STRANGE_WORDS], n = 0;
+    for (i64 i = 0; c->type == COL_NUMBER && i < nrow && n < STRANGE_WORDS; i++) {
+        if (isnan(c->number[i])) continue;
+        snprintf(number[n], DIGITS, "%.15g", c->number[i]);
+        word[n] = number[n];
+        n++;
+    }
+    for (; c->type == COL_CATEGORY && n < imin(c->nword, STRANGE_WORDS); n++) word[n] = c->word[n];
+    for (i32 k = 0; k < n; k++) len[k] = (i32)strlen(word[k]);
+    return time_advice(word, len, n, fix) > 0;
+}
 
 static err strange_time(const struct build *b, const struct column *c) {
     static const char row[] = "--time-format row   (rows are the time)";
-    char where[256], fix[TIME_ADVICE + 340], known[TIME_ADVICE], name[MEND_PATH];
-    i32 len[STRANGE_WORDS], n = imin(c->nword, STRANGE_WORDS);
-    for (i32 k = 0; k < n; k++) len[k] = (i32)strlen(c->word[k]);
-    const bool told = time_advice(c->word, len, n, known) > 0;
+    char where[256], fix[TIME_ADVICE + 340], known[TIME_ADVICE], name[MEND_PATH], number[DIGITS];
+    const bool told = advice_of(c, b->t->nrow, known), words = c->type == COL_CATEGORY;
     table_where(b->t, 0, c, where);
-    snprintf(fix, sizeof fix, "%s   or   %s   or   --ignore %s", told ? known : row,
-             told ? row : "--time-format '%Y-%m-%d'   (spelt like the cells)", mend_word(c->name, name));
-    return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is not in a known date or time format", c->word[0], c->name);
+    snprintf(fix, sizeof fix, "%s%s%s   or   --ignore %s", told ? known : row, told || words ? "   or   " : "",
+             told ? row : words ? "--time-format '%Y-%m-%d'   (spelt like the cells)" : "", mend_word(c->name, name));
+    if (!words) snprintf(number, sizeof number, "%.15g", c->number[0]);
+    return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is not in a known date or time format", words ? c->word[0] : number,
+                   c->name);
 }
 
 /* True for two groups of digits whose first is no year: 555 1234. */
@@ -48,8 +64,8 @@ static bool like_date(const char *w) {
     return rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1);
 }
 
-/* Refuses a text column that looks like a time, by its name or its digits and marks: silently ignoring it would hide the
- * mistake. */
+/* Refuses a text column that looks like a time, by its name or its digits and marks, or that a layout reads: silently ignoring
+ * it would hide the mistake. */
 static err refuse_strange_time(struct build *b, const u8 *role) {
     static const char *const names[] = {"date", "time",    "datetime", "timestamp", "month", "day",
                                         "year", "quarter", "week",     "period",    "ds",    "datum", "fecha"};
@@ -62,6 +78,8 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
         like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow &&
                 !like_code(w);
         like |= like_date(w) && like_date(c->word[c->nword - 1]);
+        char unused[TIME_ADVICE];
+        like |= c->nword >= ROWS_LEAST && !like_code(w) && advice_of(c, 0, unused);
         if (!like) continue;
         return strange_time(b, c);
     }
@@ -72,7 +90,8 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
 static i32 like_time(const char *name) {
     static const char *const names[] = {"ts",   "ds",    "date",      "time",   "datetime", "timestamp", "year",
                                         "yr",   "month", "yearmonth", "yyyymm", "yyyymmdd", "day",       "period",
-                                        "yyyy", "epoch", "seconds",   "ms",     "unix",     "week"};
+                                        "yyyy", "epoch", "seconds",   "ms",     "unix",     "week",      "datum",
+                                        "fecha"};
     static const char *const parts[] = {"time", "date", "stamp", "epoch", "unix", "year", "month"};
     for (size_t k = 0; k < COUNT(names); k++)
         if (!strcasecmp(name, names[k])) return 2;
@@ -120,6 +139,37 @@ static bool listed(const struct build *b, const char *list, i32 col) {
     return false;
 }
 
+/* True for numbers with one step between all of them: to ignore them hides nothing but the calendar. */
+static bool counts(const struct column *c, i64 nrow) {
+    const f64 step = nrow > 1 ? c->number[1] - c->number[0] : 0;
+    for (i64 i = 2; i < nrow; i++)
+        if (fabs(c->number[i] - c->number[i - 1] - step) > 1e-6 * fabs(step)) return false;
+    return step != 0;
+}
+
+static bool ascends(const struct column *c, i64 nrow) {
+    for (i64 i = 1; i < nrow; i++)
+        if (!(c->number[i] >= c->number[i - 1])) return false;
+    return true;
+}
+
+/* Refuses numbers that are named for a date and are none, or that a layout reads as one: 44256, 202109. */
+static err refuse_strange_numbers(struct build *b, const u8 *role) {
+    static const char *const dates[] = {"date", "datetime", "timestamp", "ds", "datum", "fecha"};
+    char unused[TIME_ADVICE];
+    i32 others = -1;
+    for (i32 i = 0; i < b->t->ncol; i++) others += b->t->col[i].type == COL_NUMBER;
+    for (i32 i = 0; i < b->t->ncol && others > 0; i++) {
+        const struct column *c = &b->t->col[i];
+        if (c->type != COL_NUMBER || role[i] != NO_ROLE || c->missing == b->t->nrow || !like_time(c->name)) continue;
+        bool like = !strcasecmp(c->name, "time") && !counts(c, b->t->nrow);
+        for (size_t k = 0; k < COUNT(dates); k++) like |= !strcasecmp(c->name, dates[k]) && (c->number[0] > 1 || !counts(c, b->t->nrow));
+        like |= like_time(c->name) > 0 && ascends(c, b->t->nrow) && advice_of(c, b->t->nrow, unused);
+        if (like && !listed(b, b->o->target, i)) return strange_time(b, c);
+    }
+    return 0;
+}
+
 /* The first column of numbers that are times; another column must be left to forecast. */
 static err find_numbers(struct build *b, const u8 *role) {
     i32 others = 0;
@@ -153,5 +203,6 @@ err build_find_time(struct build *b, const u8 *role) {
     if (b->ntime == 0) b->ntime = build_time_parts(b, role, false, b->time_col);
     if (b->ntime == 0) TRY(find_numbers(b, role));
     if (b->ntime == 1 && lacks_clock(b)) b->ntime += build_time_parts(b, role, true, b->time_col + 1);
-    return b->ntime ? 0 : refuse_strange_time(b, role);
+    if (b->ntime == 0) TRY(refuse_strange_time(b, role));
+    return b->ntime ? 0 : refuse_strange_numbers(b, role);
 }

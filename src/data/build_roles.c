@@ -208,7 +208,8 @@ static bool name_times(const char *const *names, i32 n, i32 *first) {
     if (mem_new((void **)&len, n, sizeof *len) < 0) return false;
     for (i32 i = 0; i < n; i++) {
         len[i] = (i32)strlen(names[i]);
-        if (time_guess(&names[i], &len[i], 1, false, &unused) != TIME_NONE && times++ == 0) *first = i;
+        const bool is_time = time_guess(&names[i], &len[i], 1, false, &unused) != TIME_NONE || time_short(names[i], len[i]);
+        if (is_time && times++ == 0) *first = i;
     }
     const enum time_kind kind = times == 0 && n >= SWAPPED_LEAST ? time_guess(names, len, n, true, &unused) : TIME_NONE;
     i64 t, before = 0;

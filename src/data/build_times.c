@@ -8,30 +8,49 @@
 #include "base/str.h"
 #include "data/build.h"
 
-enum unit { UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNIT_QUARTER, UNIT_WEEK, UNIT_YEARDAY, UNITS };
+enum unit { UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNIT_QUARTER, UNIT_WEEK, UNIT_YEARDAY, UNIT_HHMM,
+            UNITS };
 
 static const struct {
     const char *names;
     i32 least, most;
     const char *none; /* no such part of a time */
-} units[UNITS] = {{" year yr yyyy y ", 1000, 2999, "no year with four digits"},
-                  {" month mon mnth mo mm ", 1, 12, "no month"},
-                  {" day dy dd dom mday d ", 1, 31, "no day"},
-                  {" hour hr hh h ", 0, 24, "no hour"},
-                  {" minute min mi ", 0, 59, "no minute"},
-                  {" second sec ss s ", 0, 60, "no second"},
-                  {" quarter qtr q ", 1, 4, "no quarter"},
-                  {" week wk isoweek w ", 1, 53, "no week"},
-                  {" doy yday dayofyear yearday j ", 1, 366, "no day of the year"}};
+} units[UNITS] = {{" year yr yyyy y jahr annee année ano año anno ", 1000, 2999, "no year with four digits"},
+                  {" month mon mnth mo mm monat mois mes mese ", 1, 12, "no month"},
+                  {" day dy dd dom mday d tag jour dia día giorno ", 1, 31, "no day"},
+                  {" hour hr hh h stunde heure hora ora ", 0, 24, "no hour"},
+                  {" minute min mi minuto ", 0, 59, "no minute"},
+                  {" second sec ss s sekunde seconde segundo ", 0, 60, "no second"},
+                  {" quarter qtr q quartal trimestre ", 1, 4, "no quarter"},
+                  {" week wk isoweek w woche kw kalenderwoche semaine semana ", 1, 53, "no week"},
+                  {" doy yday dayofyear yearday j ", 1, 366, "no day of the year"},
+                  {" hhmm ", 0, 2400, "no time of day as 1330"}};
+static const char clock_names[] = " time clock hhmm tod uhrzeit ";
 
-/* Unit with this name, or UNITS. */
-static enum unit unit_named(const char *name) {
+static bool has_name(const char *names, const char *name) {
     char word[24];
     snprintf(word, sizeof word, " %.20s ", name);
     for (char *p = word; *p; p++) *p = (char)tolower((u8)*p);
+    return strstr(names, word) != NULL;
+}
+
+/* Unit with this name, or UNITS. */
+static enum unit unit_named(const char *name) {
     for (i32 u = 0; u < UNITS; u++)
-        if (strstr(units[u].names, word)) return (enum unit)u;
+        if (has_name(units[u].names, name)) return (enum unit)u;
     return UNITS;
+}
+
+/* Numbers as 0, 30, 1330: hours and minutes; *hours: all of them are hours alone. */
+static bool is_clock(const struct column *c, i64 nrow, bool *hours) {
+    f64 most = 0;
+    for (i64 i = 0; i < nrow; i++) {
+        const f64 v = c->number[i];
+        if (!(v >= 0 && v <= units[UNIT_HHMM].most) || v != floor(v) || fmod(v, 100) >= 60) return false;
+        most = fmax(most, v);
+    }
+    *hours = most <= units[UNIT_HOUR].most;
+    return nrow > 0;
 }
 
 static err bad_part(const struct build *b, i64 row, i32 col, const char *why) {
@@ -57,10 +76,15 @@ static err single_number(struct build *b, i32 col) {
     return 0;
 }
 
-/* Words that are part of a time: 05:00 or 5:00 PM (seconds), Jan or March (number of the month). */
+/* Words that are part of a time: 05:00 or 5:00 PM (seconds), Jan or March (number of the month), Q1, W05. */
 static bool read_word(const char *word, enum unit *u, i64 *v) {
     const struct time_parser clock = {.kind = TIME_CLOCK}, month = {.kind = TIME_CUSTOM, .format = "%b"};
     struct civil c;
+    const size_t n = strlen(word);
+    const int letter = word[0] | 32;
+    *u = letter == 'q' ? UNIT_QUARTER : UNIT_WEEK;
+    if (n > 1 && n < 4 && (letter == 'q' || letter == 'w') && str_to_i64(word + 1, n - 1, v)) /* Q1, W05 */
+        return *v >= units[*u].least && *v <= units[*u].most;
     *u = UNIT_HOUR;
     if (time_parse(&clock, word, strlen(word), v)) return true;
     if (!time_parse(&month, word, strlen(word), v)) return false;
@@ -81,7 +105,7 @@ static err row_time(struct build *b, i64 row, const enum unit *unit) {
         f64 v = 0;
         if (col->type == COL_CATEGORY) {
             if (col->code[row] < 0 || !read_word(col->word[col->code[row]], &u, &t))
-                return bad_part(b, row, b->time_col[k], "no time of day and no month");
+                return bad_part(b, row, b->time_col[k], "no time of day, month, quarter or week");
             if (u == UNIT_HOUR) sum += t;
             v = (f64)t;
         } else if (col->type == COL_NUMBER) {
@@ -96,6 +120,7 @@ static err row_time(struct build *b, i64 row, const enum unit *unit) {
         else if (u == UNIT_QUARTER) c.month = 3 * (i32)v - 2;
         else if (u == UNIT_WEEK) week = (i64)v;
         else if (u == UNIT_YEARDAY) sum += ((i64)v - 1) * 86400;
+        else if (u == UNIT_HHMM) sum += (i64)v / 100 * 3600 + (i64)v % 100 * 60;
         else *field[u] = (i32)v;
     }
     if (c.day > time_month_days(c.year, c.month)) return bad_part(b, row, b->time_col[b->ntime - 1], "the month has no such day");
@@ -118,6 +143,8 @@ static err combine(struct build *b) {
                            "time column \"%s\" holds words (\"%s\")", col->name, col->nword ? col->word[0] : "");
         if (k == 0 && col->type == COL_NUMBER && time_of_number(TIME_COMPACT, col->number[0], &t)) named = UNIT_DAY;
         unit[k] = named < UNITS ? named : next;
+        bool hours;
+        if (unit[k] == UNIT_HOUR && col->type == COL_NUMBER && is_clock(col, b->t->nrow, &hours) && !hours) unit[k] = UNIT_HHMM;
         next = unit[k] >= UNIT_QUARTER ? UNIT_HOUR : (enum unit)imin((i32)unit[k] + 1, UNIT_SECOND);
     }
     const struct column *only = &b->t->col[b->time_col[0]];
@@ -145,7 +172,9 @@ static i32 part_of(const struct build *b, const u8 *role, enum unit u) {
     for (i32 i = 0; i < b->t->ncol; i++) {
         const struct column *c = &b->t->col[i];
         if (role[i] != NO_ROLE || !c->name[0]) continue;
+        bool hours;
         if (c->type == COL_NUMBER && c->name[1] && unit_named(c->name) == u) return i;
+        if (c->type == COL_NUMBER && u == UNIT_HOUR && has_name(clock_names, c->name) && is_clock(c, b->t->nrow, &hours)) return i;
         if (c->type == COL_CATEGORY && all_words(c, u)) return i;
     }
     return -1;

@@ -56,7 +56,7 @@ static i32 name_columns(const struct turn *t) {
         const struct time_parser number = {.kind = TIME_YEAR}, compact = {.kind = TIME_COMPACT};
         if (t->len[f] == 0) continue;
         if (time_guess(&s, &t->len[f], 1, false, &unused) != TIME_NONE || time_parse(&number, s, (size_t)t->len[f], &year) ||
-            time_parse(&compact, s, (size_t)t->len[f], &year))
+            time_parse(&compact, s, (size_t)t->len[f], &year) || time_short(s, t->len[f]))
             return f;
     }
     return 1;

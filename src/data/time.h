@@ -26,7 +26,8 @@ enum time_kind {
 
 struct time_parser {
     enum time_kind kind;
-    const char *format; /* TIME_CUSTOM only: %Y %y %m %d %H %I %p %M %S %f %b %B %j %s %q %a %A %z %%; A|B reads A or B */
+    const char *format; /* TIME_CUSTOM only: %Y %y %m %d %H %I %p %M %S %f %b %B %j %G %V %u %s %q %a %A %z %%;
+                         * A|B reads A or B */
 };
 
 /* Parses the start of [s, end); returns the position after the last character used, or NULL if there is no time. */
@@ -47,8 +48,12 @@ const char *time_read_again(const struct time_parser *p, struct time_memory *m, 
 
 /* Advice for ambiguous texts such as 01.02.24, and for texts in several layouts: up to two --time-format layouts that read all
  * of them. Returns their number; 0 = "". */
-enum { TIME_ADVICE = 300 };
+enum { TIME_ADVICE = 640 };
 i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]);
+
+/* True for a date with two digits of a year: 3/1/21, 01.03.21, Mar-21. It is too short to be read as a time without being asked
+ * for; as the name of a column among others of its kind it is one. */
+bool time_short(const char *s, i32 len);
 
 bool time_week(i64 year, i64 week, i64 day, i64 *out); /* day 1..7 of an ISO week; false = the year has no such week */
 /* A number as YEAR, COMPACT or EPOCH; false = none. */

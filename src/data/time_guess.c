@@ -94,17 +94,22 @@ enum time_kind time_guess_numbers(const f64 *v, i64 n) {
 static const char *const layouts[] = {
     "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d",  "%y/%m/%d", "%d-%m-%y", "%b-%y",    "%b %y",    "%d-%b-%y",
     "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",     "%m-%Y",    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y",
-    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",    "%Y-%m",    "%Y-Q%q",   "Q%q %Y",   "Q%q-%Y",   "Q%q/%Y",
-    "%Y-%j",    "%Y%j",     "%d %B %Y", "%B %d, %Y", "%B %Y",    "%d-%b-%Y", "%a, %d %b %Y", "%a %d %b %Y", "%a %b %d %Y",
-    "%s"};
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",    "%Y-%m",    "%Y-Q%q",   "%Y/Q%q",   "%YT%q",    "Q%q %Y",   "Q%q-%Y",
+    "Q%q/%Y",   "%G-%V",    "%G/%V",    "%G%V",      "%V/%G",    "%V-%G",    "W%V/%G",   "W%V-%G",   "W%V %G",   "%V %G",
+    "%Y-%j",    "%Y%j",     "%d %B %Y", "%B %d, %Y", "%B %Y",    "%d-%b-%Y", "%d/%b/%Y", "%a, %d %b %Y", "%a %d %b %Y",
+    "%a %b %d %Y", "%a, %b %d, %Y", "%a %b %d %H:%M:%S %Y", "%s"};
 static const char *const clocks[] = {
     "",    " %H:%M", " %H:%M:%S", "T%H:%M:%S",  "T%H:%M",       " %I:%M %p",    " %I:%M:%S %p", " %H",
-    "%H",  "%H%M",   "%H%M%S",    "T%H:%M:%SZ", "T%H:%M:%S%z", " %H:%M:%S%z", " %H:%M:%S.%f"};
-enum { LAYOUT = 24, LAYOUTS_MOST = 4, FORMAT = LAYOUT * LAYOUTS_MOST };
+    "%H",  "%H%M",   "%H%M%S",    "T%H:%M:%SZ", "T%H:%M:%S%z", " %H:%M:%S%z", " %H:%M:%S %z", " %H:%M:%S.%f",
+    ":%H", ":%H:%M:%S", ":%H:%M:%S %z", "_%H%M%S", "-%H%M%S"};
+enum { LAYOUT = 40, LAYOUTS_MOST = 4, AROUND = 60, FORMAT = LAYOUT * LAYOUTS_MOST + 2 * AROUND };
+static const i64 first_year = 1600, last_year = 2300; /* of advice: 44256 is neither 4425 nor its day 6 */
 
 static bool reads(const char *format, const char *s, i32 len, i64 *t) {
     const struct time_parser p = {.kind = TIME_CUSTOM, .format = format};
-    return time_parse(&p, s, (size_t)len, t);
+    if (!time_parse(&p, s, (size_t)len, t)) return false;
+    if (strstr(format, "%s") && *t < EPOCH_LEAST) return false;
+    return *t >= time_days(first_year, 1, 1) * 86400 && *t < time_days(last_year, 1, 1) * 86400;
 }
 
 /* Number of cells of `left` (NULL = all) that the layout reads. */
@@ -134,6 +139,19 @@ static i32 count_backs(const char *format, const char *const *s, const i32 *len,
     i32 backs = 0;
     for (i32 i = 0; i < n; i++, before = t) backs += reads(format, s[i], len[i], &t) && t < before;
     return backs;
+}
+
+/* True if every cell is one step after the one before. */
+static bool is_even(const char *format, const char *const *s, const i32 *len, i32 n) {
+    struct freq f;
+    bool even = n > 2;
+    i64 *t;
+    if (mem_new((void **)&t, n, sizeof *t) < 0) return false;
+    for (i32 i = 0; i < n && even; i++) even = reads(format, s[i], len[i], &t[i]) && (i == 0 || t[i] > t[i - 1]);
+    if (even) freq_infer(t, n, &f);
+    for (i32 i = 1; i < n && even; i++) even = time_steps(t[i - 1], t[i], &f) == 1;
+    mem_free(t);
+    return even;
 }
 
 /* Exchanges day and month in layouts where both are numbers, "%d/%m" and "%m/%d"; false = there are none. */
@@ -171,16 +189,56 @@ static bool mixed_layouts(const char *const *s, const i32 *len, i32 n, char form
     return rest == 0;
 }
 
+/* Length of the text without digits with which all cells begin (step 1) or end (step -1): "Week ", " CET"; 0 = there is none that
+ * a layout may have. */
+static i32 common_text(const char *const *s, const i32 *len, i32 n, i32 step) {
+    for (i32 k = 0; k < AROUND / 2; k++)
+        for (i32 i = 0; i < n; i++) {
+            const i32 at = step > 0 ? k : len[i] - 1 - k, first = step > 0 ? k : len[0] - 1 - k;
+            const char c = at >= 0 && at < len[i] ? s[i][at] : '0';
+            if ((u8)(c - '0') < 10 || strchr("%|'", c) || first < 0 || first >= len[0] || c != s[0][first]) return k;
+        }
+    return 0;
+}
+
+/* Layouts that read the cells between the texts with which all of them begin and end. */
+static bool around_layouts(const char *const *s, const i32 *len, i32 n, char format[FORMAT]) {
+    const i32 before = common_text(s, len, n, 1), after = common_text(s, len, n, -1);
+    const char **inner;
+    i32 *size;
+    bool read = false;
+    char one[LAYOUT];
+    if (before + after == 0 || before + after >= len[0]) return false;
+    if (mem_new((void **)&inner, n, sizeof *inner) < 0) return false;
+    if (mem_new((void **)&size, n, sizeof *size) >= 0) {
+        for (i32 i = 0; i < n; i++) inner[i] = s[i] + before, size[i] = len[i] - before - after;
+        read = best_layout(inner, size, n, NULL, one) == n;
+        if (read) snprintf(format, FORMAT, "%.*s%s%.*s", before, s[0], one, after, s[0] + len[0] - after);
+        mem_free(size);
+    }
+    mem_free(inner);
+    return read;
+}
+
 i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]) {
     char format[FORMAT] = "", other[FORMAT];
     fix[0] = 0;
-    if (n == 0 || !mixed_layouts(s, len, n, format)) return 0;
+    if (n == 0 || (!mixed_layouts(s, len, n, format) && !around_layouts(s, len, n, format))) return 0;
     const bool either = exchange_days(format, other) && count_read(other, s, len, n, NULL) == n;
     const i32 backs = either ? count_backs(format, s, len, n) : 0, turned = either ? count_backs(other, s, len, n) : 0;
     const bool both = either && (backs > 0) == (turned > 0);
-    if (both) snprintf(fix, TIME_ADVICE, "--time-format '%s'   or   --time-format '%s'", format, other);
+    const bool swap = both && is_even(other, s, len, n) && !is_even(format, s, len, n);
+    if (both)
+        snprintf(fix, TIME_ADVICE, "--time-format '%s'   or   --time-format '%s'", swap ? other : format, swap ? format : other);
     else snprintf(fix, TIME_ADVICE, "--time-format '%s'", turned < backs ? other : format);
     return 1 + both;
+}
+
+bool time_short(const char *s, i32 len) {
+    static const char format[] = "%m/%d/%y|%d/%m/%y|%d.%m.%y|%y-%m-%d|%d-%m-%y|%d-%b-%y|%b-%y|%b %y|%d %b %y";
+    const struct time_parser p = {.kind = TIME_CUSTOM, .format = format};
+    i64 t;
+    return time_parse(&p, s, (size_t)len, &t);
 }
 
 /* True for digits and marks only, or with a UTC zone: neither AM/PM nor another zone. */

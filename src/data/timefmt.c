@@ -83,7 +83,7 @@ const char *time_rest(const char *p, const char *end, i64 *t) {
 }
 
 struct fields {
-    i64 year, month, day, hour, minute, second, epoch, zone, day_of_year;
+    i64 year, month, day, hour, minute, second, epoch, zone, day_of_year, week, weekday;
     bool pm, half, has_epoch;
 };
 
@@ -166,7 +166,10 @@ static const char *read_letter(char letter, const char *s, const char *end, stru
     i64 v = 0;
     const char *p;
     switch (letter) {
+    case 'G': /* the year of an ISO week */
     case 'Y': return time_digits(s, end, 4, 4, &f->year);
+    case 'V': return time_digits(s, end, 1, 2, &f->week);
+    case 'u': return time_digits(s, end, 1, 1, &f->weekday);
     case 'y':
         p = time_digits(s, end, 2, 2, &v);
         f->year = v + (v < 69 ? 2000 : 1900);
@@ -199,7 +202,7 @@ static const char *read_letter(char letter, const char *s, const char *end, stru
 
 /* Reads one layout, up to its end or a |. */
 static const char *read_layout(const char *c, const char *s, const char *end, i64 *out) {
-    struct fields f = {.year = 1970, .month = 1, .day = 1};
+    struct fields f = {.year = 1970, .month = 1, .day = 1, .week = -1, .weekday = 1};
     for (; *c && *c != '|'; c++) {
         if (*c == '%' && c[1]) {
             s = read_letter(*++c, s, end, &f);
@@ -217,6 +220,7 @@ static const char *read_layout(const char *c, const char *s, const char *end, i6
     }
     if (f.half) f.hour = f.hour % 12 + (f.pm ? 12 : 0);
     if (f.hour > 24 || f.minute > 59 || f.second > 60 || !time_date(f.year, f.month, f.day, out)) return NULL;
+    if (f.week >= 0 && !time_week(f.year, f.week, f.weekday, out)) return NULL;
     if (f.day_of_year > 366) return NULL;
     if (f.day_of_year > 0) *out += (f.day_of_year - 1) * 86400;
     *out += f.hour * 3600 + f.minute * 60 + f.second - f.zone;

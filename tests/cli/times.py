@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""times.py PROGRAM [FORM ...]: 200 files in 40 forms of time, each with what `stretto check` must read, or must refuse.
+"""times.py PROGRAM [FORM ...]: 240 files in 48 forms of time, each with what `stretto check` must read, or must refuse.
 
 A form is a function of a variant 0..4. It returns the text of a file, options, and the expected reading: start, name of the step,
 time columns. `refused` is the code of the error that comes first; its remedy is pasted, a command into a shell or an option into
@@ -190,6 +190,83 @@ def date_and_clock(k):
     day = ["%Y-%m-%d", "%d.%m.%Y", "%Y%m%d", "%Y%m%d", "%Y/%m/%d"][k]
     rows = [[t.strftime(day), unpadded(t.strftime(layout)) if layout == "%H" else t.strftime(layout), value(i)] for i, t in enumerate(times)]
     return File(table(k, ["date", clock, "y"], rows), label(times[0], step), step, ["date", clock])
+
+
+# ---- what nobody named: it is found, or refused, but not left out in silence
+@form
+def stamps_of_logs(k):
+    layout = ["%d/%b/%Y:%H:%M:%S +0000", "%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S -0500", "%Y%m%d_%H%M%S", "%d/%b/%Y:%H"][k]
+    f = one_column(k, lambda t: t.strftime(layout), "hourly", name=["t", "received", "sent", "file", "x"][k], refused="E205")
+    f.start += {0: "Z", 2: "-05:00"}.get(k, "")
+    return f
+
+
+@form
+def text_around(k):
+    layout, step = [("%Y-%m-%d %H:%M CET", "hourly"), ("%Y-%m-%d %H:%M:%S Europe/Berlin", "hourly"), ("%d.%m.%Y %H:%M Uhr", "15min"),
+                    ("Week of %d %b %Y", "weekly"), ("day %Y/%m/%d (local)", "daily")][k]
+    return one_column(k, lambda t: t.strftime(layout), step, name="k", refused="E205")
+
+
+@form
+def days_in_full(k):
+    layout, step = [("%A, %B %d, %Y", "daily"), ("%m/%d/%y %I:%M %p", "hourly"), ("%a %d %b %Y", "daily"), ("%Y/Q", "quarterly"),
+                    ("%YT", "quarterly")][k]
+    part = lambda t: str((t.month + 2) // 3) if step == "quarterly" else ""
+    write = lambda t: (unpadded(t.strftime(layout)) if k == 1 else t.strftime(layout)) + part(t)
+    return one_column(k, write, step, name="k", refused="E205", n=80)
+
+
+@form
+def weeks_by_number(k):
+    monday = STARTS[k] - STARTS[k].weekday() * DAY
+    times = [(t, t.isocalendar()) for t in steps(monday, "weekly", 120)]
+    if k == 4:
+        rows = [[w[0], f"W{w[1]:02d}", value(i)] for i, (_, w) in enumerate(times)]
+        return File(table(k, ["year", "week", "y"], rows), label(monday, "weekly"), "weekly", ["year", "week"])
+    text = [lambda w: f"{w[0]}-{w[1]:02d}", lambda w: f"W{w[1]:02d}/{w[0]}", lambda w: f"{w[0]}{w[1]:02d}", lambda w: f"KW {w[1]}/{w[0]}"][k]
+    name = ["week", "week", "yearweek", "x"][k]
+    rows = [[text(w), value(i)] for i, (_, w) in enumerate(times)]
+    return File(table(k, [name, "y"], rows), label(monday, "weekly"), "weekly", [name], refused="E205")
+
+
+@form
+def parts_in_other_words(k):
+    step = ["hourly", "daily", "monthly", "quarterly", "15min"][k]
+    times = steps(STARTS[k], step, 120)
+    heads = [["Jahr", "Monat", "Tag", "Stunde"], ["année", "mois", "jour"], ["año", "mes"], ["year", "quarter"], ["date", "time"]][k]
+    parts = [lambda t: [t.year, t.month, t.day, t.hour], lambda t: [t.year, t.month, t.day], lambda t: [t.year, t.month],
+             lambda t: [t.year, f"Q{(t.month + 2) // 3}"], lambda t: [t.strftime("%Y%m%d"), t.strftime("%H%M")]][k]
+    rows = [[*parts(t), value(i)] for i, t in enumerate(times)]
+    return File(table(k, heads + ["y"], rows), label(times[0], step), step, heads)
+
+
+@form
+def numbers_of_no_calendar(k):
+    """Days since 1900, decimal years: the rows are the time, once somebody says so."""
+    name, number = [("date", lambda i: 44256 + i), ("time", lambda i: f"{1990 + i / 12:.3f}"), ("Date", lambda i: f"{44256 + i / 24:.4f}"),
+                    ("timestamp", lambda i: 7 + i * i), ("datetime", lambda i: 5000 + 3 * i)][k]
+    return File(table(k, [name, "y"], [[number(i), value(i)] for i in range(60)]), "row 0", "no time", [], refused="E205")
+
+
+@form
+def rows_of_short_dates(k):
+    layout, step = [("%m/%d/%y", "daily"), ("%d.%m.%y", "daily"), ("%b-%y", "monthly"), ("%y-%m-%d", "weekly"), ("%d/%m/%y", "daily")][k]
+    times = steps(STARTS[k], step)
+    more = [[], ["region"], [], ["Lat", "Long"], ["region", "Lat"]][k]
+    rows = [[s, *(("north" if m == "region" else 1.5 + j) for m in more)] + [value(i + 3 * j) for i in range(len(times))]
+            for j, s in enumerate(["y", "b", "c"])]
+    name = "/".join(["y", *(("north" if m == "region" else "1.5") for m in more)])
+    return File(table(k, ["store", *more] + [t.strftime(layout) for t in times], rows), label(times[0], step), step, ["store"], refused="E214",
+                target="--target " + name)
+
+
+@form
+def counted(k):
+    """Numbers with one step are the rows: no time, and nothing to ask."""
+    first, step = [(0, 1), (1, 1), (100, 5), (737850, 1), (0, 0.5)][k]
+    name = ["t", "step", "day", "day", "time"][k]
+    return File(table(k, [name, "y"], [[first + i * step, value(i)] for i in range(60)]), "row 0", "no time", [])
 
 
 # ---- mixed, headers, rows, zones, steps
