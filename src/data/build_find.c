@@ -163,7 +163,8 @@ static err refuse_strange_numbers(struct build *b, const u8 *role) {
         const struct column *c = &b->t->col[i];
         if (c->type != COL_NUMBER || role[i] != NO_ROLE || c->missing == b->t->nrow || !like_time(c->name)) continue;
         bool like = !strcasecmp(c->name, "time") && !counts(c, b->t->nrow);
-        for (size_t k = 0; k < COUNT(dates); k++) like |= !strcasecmp(c->name, dates[k]) && (c->number[0] > 1 || !counts(c, b->t->nrow));
+        for (size_t k = 0; k < COUNT(dates); k++)
+            like |= !strcasecmp(c->name, dates[k]) && (c->number[0] > 1 || !counts(c, b->t->nrow));
         like |= like_time(c->name) > 0 && ascends(c, b->t->nrow) && advice_of(c, b->t->nrow, unused);
         if (like && !listed(b, b->o->target, i)) return strange_time(b, c);
     }

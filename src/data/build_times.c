@@ -8,8 +8,9 @@
 #include "base/str.h"
 #include "data/build.h"
 
-enum unit { UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNIT_QUARTER, UNIT_WEEK, UNIT_YEARDAY, UNIT_HHMM,
-            UNITS };
+enum unit {
+    UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNIT_QUARTER, UNIT_WEEK, UNIT_YEARDAY, UNIT_HHMM, UNITS
+};
 
 static const struct {
     const char *names;
@@ -144,7 +145,8 @@ static err combine(struct build *b) {
         if (k == 0 && col->type == COL_NUMBER && time_of_number(TIME_COMPACT, col->number[0], &t)) named = UNIT_DAY;
         unit[k] = named < UNITS ? named : next;
         bool hours;
-        if (unit[k] == UNIT_HOUR && col->type == COL_NUMBER && is_clock(col, b->t->nrow, &hours) && !hours) unit[k] = UNIT_HHMM;
+        if (unit[k] == UNIT_HOUR && col->type == COL_NUMBER && is_clock(col, b->t->nrow, &hours) && !hours)
+            unit[k] = UNIT_HHMM;
         next = unit[k] >= UNIT_QUARTER ? UNIT_HOUR : (enum unit)imin((i32)unit[k] + 1, UNIT_SECOND);
     }
     const struct column *only = &b->t->col[b->time_col[0]];
@@ -174,7 +176,8 @@ static i32 part_of(const struct build *b, const u8 *role, enum unit u) {
         if (role[i] != NO_ROLE || !c->name[0]) continue;
         bool hours;
         if (c->type == COL_NUMBER && c->name[1] && unit_named(c->name) == u) return i;
-        if (c->type == COL_NUMBER && u == UNIT_HOUR && has_name(clock_names, c->name) && is_clock(c, b->t->nrow, &hours)) return i;
+        const bool clock = c->type == COL_NUMBER && u == UNIT_HOUR && has_name(clock_names, c->name);
+        if (clock && is_clock(c, b->t->nrow, &hours)) return i;
         if (c->type == COL_CATEGORY && all_words(c, u)) return i;
     }
     return -1;

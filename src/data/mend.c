@@ -63,7 +63,7 @@ const char *mend_from(const char *path, char out[MEND_PATH]) {
 }
 
 const char *mend_data(const char *path, char out[MEND_PATH]) {
-    return file_is_remote(path) ? mend_words(path, out) : mend_from(path, out);
+    return mend_words(no_file(path) && !file_is_remote(path) ? "FILE" : path, out);
 }
 
 const char *mend_to(const char *path, const char *what, char out[MEND_PATH]) {

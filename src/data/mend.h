@@ -8,7 +8,7 @@ enum { MEND_PATH = 260 };
 
 /* The input file as a shell word: quoted if needed, decompressed if compressed. */
 const char *mend_from(const char *path, char out[MEND_PATH]);
-/* The same for a command of Stretto, which reads remote files too. */
+/* The same for a command of Stretto, which reads packed and remote files itself. */
 const char *mend_data(const char *path, char out[MEND_PATH]);
 
 /* A column name or cell word as an item of a list option (--ignore, --na): quoted if needed, commas escaped. */

@@ -47,13 +47,6 @@ static const char *read_dmy(const char *s, const char *end, bool month_first, i6
     return time_rest(p, end, out);
 }
 
-bool time_week(i64 y, i64 week, i64 day, i64 *out) {
-    const i64 first = time_days(y, 1, 4), next = time_days(y + 1, 1, 4); /* 4 January is in week 1; day 0 was a Thursday */
-    const i64 monday = first - (first + 3 + 7 * 700000) % 7, end = next - (next + 3 + 7 * 700000) % 7;
-    *out = (monday + 7 * (week - 1) + day - 1) * 86400;
-    return week >= 1 && day >= 1 && day <= 7 && monday + 7 * (week - 1) < end;
-}
-
 static const char *read_period(const char *s, const char *end, i64 *out) {
     i64 y, n, day = 1;
     const char *p = time_digits(s, end, 4, 4, &y);

@@ -200,6 +200,13 @@ static const char *read_letter(char letter, const char *s, const char *end, stru
     }
 }
 
+bool time_week(i64 y, i64 week, i64 day, i64 *out) {
+    const i64 first = time_days(y, 1, 4), next = time_days(y + 1, 1, 4); /* 4 January is in week 1; day 0 was a Thursday */
+    const i64 monday = first - (first + 3 + 7 * 700000) % 7, end = next - (next + 3 + 7 * 700000) % 7;
+    *out = (monday + 7 * (week - 1) + day - 1) * 86400;
+    return week >= 1 && day >= 1 && day <= 7 && monday + 7 * (week - 1) < end;
+}
+
 /* Reads one layout, up to its end or a |. */
 static const char *read_layout(const char *c, const char *s, const char *end, i64 *out) {
     struct fields f = {.year = 1970, .month = 1, .day = 1, .week = -1, .weekday = 1};

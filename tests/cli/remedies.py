@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """remedies.py PROGRAM [CASE...]: runs the remedies that the program's messages give, in the place where each was given.
 
-    the cases of cases/*.case run with a `stretto` that, after each call, takes every "fix:" line of its output:
-        --gaps mask   (why)   or   ...    options: the same call with them must not fail with the same code again
+    the cases of cases/*.case run with a `stretto` that, after each call, takes every "fix:" line of its output, of errors and
+    warnings, and the command that check offers as "all of it in one command":
+        --gaps mask   (why)   or   ...    options: the same call with them must not fail with the same code again, or warn the same
         awk .. a.csv > b.csv              a command: it must succeed; with > FILE the same call on FILE must not fail with that code
         stretto ...                       a command: it must succeed
         another --target                  words, or a pattern with words in capitals (FILE, N): for people
@@ -99,9 +100,10 @@ def joined(args, options):
 
 
 def same_error(args, error, text):
-    """True if the error comes again: of its code, or for check, which lists all it finds, the very same."""
-    code = re.match(r"error\[E\d+\]", error).group()
-    return any(line == error or (args[:1] != ["check"] and line.startswith(code)) for line in text.split("\n"))
+    """True if the error comes again: of its code, or for check, which lists all it finds, and for a warning, the very same."""
+    code = re.match(r"(error|warning)\[[EW]\d+\]|warning|", error).group()
+    only = args[:1] == ["check"] or code.startswith("warning")
+    return any(line == error or (not only and line.startswith(code)) for line in text.split("\n"))
 
 
 def try_one(program, args, error, fix, cwd, report):
@@ -160,10 +162,12 @@ def wrapped():
     if done.returncode < 0 or done.returncode == 77:
         return done.returncode
     report = {"run": 0, "words": 0, "elsewhere": 0, "bad": []}
-    given = None
+    given, in_one = None, False
     for line in (done.stdout + done.stderr).decode("utf-8", "replace").split("\n"):
-        error = re.match(r"error\[E(\d+)\]", line)
-        given = line if error else None if line.startswith("warning") else given
+        if in_one:
+            try_one(program, args, "", line.strip() + (" --steps 5" if " --task" not in line else ""), os.getcwd(), report)
+        in_one = line == "all of it in one command:"
+        given = line if re.match(r"error\[E\d+\]|warning", line) else given
         if given and line.startswith("  fix: "):
             for fix in alternatives(line[7:]):
                 try_one(program, args, given, fix, os.getcwd(), report)
