@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "data/arrow.h"
+#include "data/mend.h"
 #include "data/names.h"
 
 enum { SCHEMA_ENDIAN, SCHEMA_FIELDS };
@@ -212,8 +213,8 @@ static err mark(struct arrow *a) {
 }
 
 err arrow_refuse(const struct arrow *a, const struct arrow_field *f, const char *why) {
-    char fix[400];
-    snprintf(fix, sizeof fix, "--ignore '%.200s'   or   write it as numbers, text or timestamps", f->name);
+    char fix[MEND_PATH + 80], name[MEND_PATH];
+    snprintf(fix, sizeof fix, "--ignore %s   or   write it as numbers, text or timestamps", mend_word(f->name, name));
     return FAIL_AT(E214, a->t->path, fix, "column \"%s\" is a %s%s; %s", f->name, f->coded ? "dictionary of " : "", f->type.name,
                    why);
 }

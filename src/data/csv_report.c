@@ -228,7 +228,7 @@ static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i3
     f64 v;
     const bool apart = c->mark == '.' && number_grouped(p[0].text, (i64)strlen(p[0].text), ',', true, &v);
     if (apart) snprintf(fix, sizeof fix, "--decimal comma   (points stand between thousands, in all numbers of the file)");
-    else if (comma) snprintf(fix, sizeof fix, "--decimal ,");
+    else if (comma) snprintf(fix, sizeof fix, "--decimal comma");
     else
         snprintf(fix, sizeof fix, "--na %s   (it means missing)   or   --cat %s   or   --ignore %s", mend_word(p[0].text, cell),
                  mend_word(name, word), word);

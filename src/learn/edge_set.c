@@ -14,6 +14,7 @@
 #include "base/pool.h"
 #include "base/zfile.h"
 #include "comm/comm.h"
+#include "data/mend.h"
 #include "learn/edge_lines.h"
 
 enum { CHUNK = 2 << 20, BEHIND = 64, THREADS_MOST = 64 };
@@ -281,9 +282,11 @@ static err read_list(const char *path, struct edge_set *s) {
         const char *word = edge_word(&p, &n);
         if (word && *word != '#' && *word != '%') e = vocab_code(&s->name, word, n, &code);
         if (e >= 0 && word && *word != '#' && *word != '%' && s->name.n == before) {
-            char where[256];
+            char where[256], fix[2 * MEND_PATH + 64], from[MEND_PATH], to[MEND_PATH];
             snprintf(where, sizeof where, "%.200s:%lld", path, (long long)line);
-            e = FAIL_AT(E103, where, "sort -u", "the node \"%.*s\" stands twice in the node list", (int)lmin(n, 80), word);
+            snprintf(fix, sizeof fix, "awk '!seen[$1]++' %s > %s   (each node once)", mend_from(path, from),
+                     mend_to(path, "once", to));
+            e = FAIL_AT(E103, where, fix, "the node \"%.*s\" stands twice in the node list", (int)lmin(n, 80), word);
         }
         const char *lf = memchr(p, '\n', (size_t)(end + 1 - p));
         p = lf ? lf + 1 : end;

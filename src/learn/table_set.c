@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "data/fingerprint.h"
+#include "data/mend.h"
 #include "data/names.h"
 #include "learn/series_set.h"
 #include "report/report.h"
@@ -118,12 +119,12 @@ err table_set_inputs(struct table_set *s, i32 n, const char *const *name, const 
 err table_set_need_numbers(const struct table_set *s, const char *why) {
     for (i32 i = 0; i < s->ninput; i++) {
         const struct column *c = table_input(s, i);
-        char where[256], fix[400];
+        char where[256], fix[MEND_PATH + 16], name[MEND_PATH];
         i64 row = 0;
         if (c->type != COL_CATEGORY) continue;
         while (row + 1 < s->t->nrow && c->code[row] < 0) row++;
         table_where(s->t, row, c, where);
-        snprintf(fix, sizeof fix, "--ignore \"%.200s\"", c->name);
+        snprintf(fix, sizeof fix, "--ignore %s", mend_word(c->name, name));
         return FAIL_AT(E204, where, fix, "column \"%s\" holds words (\"%.60s\"): %s", c->name,
                        c->code[row] < 0 ? "" : c->word[c->code[row]], why);
     }

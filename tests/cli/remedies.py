@@ -131,8 +131,10 @@ def try_one(program, args, error, fix, cwd, report):
             made = sorted(set(os.listdir(folder)) - before)
             target = re.search(r"> (\S+)$", fix)
             if not bad and target and len(made) == 1:
-                again = [made[0] if os.path.exists(os.path.join(folder, a)) and os.path.isfile(os.path.join(folder, a)) and k == first_file(
-                    args, folder) else a for k, a in enumerate(args)]
+                named = re.split(r"[\s'\"<]+", fix.split(" > ")[0])
+                read = [k for k, a in enumerate(args) if a in named and os.path.isfile(os.path.join(folder, a))]
+                at = read[0] if read else first_file(args, folder)
+                again = [made[0] if k == at else a for k, a in enumerate(args)]
                 status, text = run([program, *again], folder)
                 bad = same_error(args, error, text)
         report["run"] += 1

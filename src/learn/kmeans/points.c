@@ -7,13 +7,14 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "data/mend.h"
 
 #define LARGEST 1e150 /* squares of it are finite */
 
 static err beyond(const struct table_set *s, const struct column *c, i64 row) {
-    char where[256], fix[400];
+    char where[256], fix[MEND_PATH + 16], name[MEND_PATH];
     table_where(s->t, row, c, where);
-    snprintf(fix, sizeof fix, "--ignore \"%.200s\"", c->name);
+    snprintf(fix, sizeof fix, "--ignore %s", mend_word(c->name, name));
     return FAIL_AT(E208, where, fix, "%g in column \"%s\" has no finite square", c->number[row], c->name);
 }
 
