@@ -1,7 +1,8 @@
 """model_file.py - a model file for other programs: its tensors, and what stands around its network (docs/model-file.md).  Needs NumPy.
 
     m = Model("air.model")
-    w = m.window("air.csv")            the last context, scaled: w.x [segments][features], w.ahead [features], w.base [horizon]
+    w = m.window("air.csv")            the last context, scaled: w.x [segments][features], w.ahead [features], w.steps [steps of
+                                       the parallel decoder][features], w.base [horizon]
                                        (the time column is the first one)
     m.forecast(w, network)             original units; network(t, w): outputs for the tensors t of one member
 """
@@ -51,6 +52,8 @@ class Model:
             rows["past " + c["name"]] = rows["known " + c["name"]] = np.nan_to_num(self.scaled(table, c))
         w.x = self.segments(r["segment"], rows, origin - self.context, origin, facts["shape.seg"], facts["shape.seg"] - 1)
         w.ahead = self.segments(r["ahead"], rows, origin, origin + self.horizon, self.horizon, 0).flatten()
+        size = facts["shape.out_seg"]
+        w.steps = self.segments(r["ahead"], rows, origin, origin + -(-self.horizon // size) * size, size, 0)
         w.base = self.base(v, zero, origin, rows) if facts["base"] else np.full(self.horizon, shift)
         return w
 

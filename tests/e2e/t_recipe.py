@@ -74,6 +74,16 @@ class Recipe(Case):
             self.compare("numpy", self.hours(), *columns, *network)
             self.assertIn(",calendar,ahead:1:", self.stretto("info", "m.model").out)
 
+    def test_numpy_parallel_decoder(self):
+        """The decoder of long horizons, and so of most defaults: one step of the cell for each segment of the horizon."""
+        python_with("numpy")
+        for network in (["--segment", "12"], ["--segment", "4", "--layers", "2", "--base", "last"], ["--segment", "3", "--scale", "last", "--head", "quantile"],
+                        ["--segment", "6", "--calendar", "yes", "--past", "wind"], ["--segment", "4", "--known", "holiday", "--calendar", "yes"]):
+            path = self.hours()
+            if "--known" not in network:
+                path = self.write("past.csv", "".join(line + "\n" for line in self.read("hours.csv").decode().splitlines() if ",,," not in line))
+            self.compare("numpy", path, "--target", "load", "--decoder", "parallel", *network)
+
     def test_torch(self):
         python_with("torch")
         for network in (["--bidirectional", "--layers", "2", "--projection", "6"], ["--cell", "gru", "--segment", "3"]):
