@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/input.h"
 #include "data/mend.h"
 
 enum { WORD_BYTES = 700 };
@@ -81,7 +82,8 @@ bool advice_concerns(const struct options *o, i32 id) {
 
 void advice_command(const struct options *o, const char *path, struct str *out) {
     char word[MEND_PATH];
-    str_addf(out, "stretto train %s", mend_data(path, word));
+    if (input_is(path)) str_add(out, "cat DATA | stretto train -");
+    else str_addf(out, "stretto train %s", mend_data(path, word));
     for (i32 i = 0; i < OPT_COUNT; i++)
         if (advice_concerns(o, i)) str_addf(out, " --%s %s", opt_info((enum opt_id)i)->name, mend_words(o->meta[i].text, word));
     str_add(out, "\n");
