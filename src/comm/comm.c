@@ -292,15 +292,16 @@ err comm_idle(struct comm *c, bool moved, const struct comm_message *waiting) {
         cpu_relax();
         return 0;
     }
-    const f64 now = clock_now(), turn = c->since > 0 ? now - c->since : 0;
     c->spins = 0;
-    c->since = now;
-    c->waited = moved || !waiting ? 0 : c->waited + dmin(turn, TURN_S);
-    c->idle = moved ? 0 : c->idle + turn;
-    if (moved) {
+    if (moved) { /* the time without a message begins with the next look at the clock */
+        c->since = c->waited = c->idle = 0;
         watch_moved(&c->watch);
         return 0;
     }
+    const f64 now = clock_now(), turn = c->since > 0 ? now - c->since : 0;
+    c->since = now;
+    c->waited = !waiting ? 0 : c->waited + dmin(turn, TURN_S);
+    c->idle += turn;
     if (wait_briefly(c, waiting)) return 0;
     TRY(comm_check(c));
     if (c->waited > c->deadline) return fail_deadline(c, waiting, c->deadline);

@@ -5,6 +5,9 @@
  * GB/s there, and the reader is no slower. Use it for data that the writer does not read again. Wider stores, `rep movsb` and
  * prefetchw do not change the 27 ns.
  *
+ * Cores of an Intel Xeon with one last-level cache need 3 to 4 ns per line, non-temporal stores 5 ns, and the reader gets 15 GB/s
+ * of plain stores, 9 GB/s of non-temporal ones: there shm.c copies plainly.
+ *
  * Cores that share a cache need 5 to 7 ns per line. There, reading the sender's memory in place is 1.6 (1 MB) to 2.7 times (4
  * MB) as fast as copying through slots; between other cores it is 5 times slower. Virtual cores migrate between both cases, so
  * shm.c measures. */

@@ -11,6 +11,7 @@
 
 enum { IN_PLACE = 1 << 13, SAMPLE_EVERY = 4 };
 #define SLOW_LINE 27e-9
+#define PLAIN_BELOW 16e-9 /* seconds to rewrite a line as it is sampled: below, plain stores beat non-temporal ones (copy.h) */
 #define SAMPLE_SHARE 0.125 /* weight of one sample in the running mean: single samples are off by up to a factor of 3 */
 
 /* Indices into comm_message.inside for local peers: position in the queue, bytes done, slot to wait for. */
@@ -101,7 +102,7 @@ static void fill(struct shm *x, struct comm_message *m, struct link *l, struct r
     const u32 bytes = segment >= 0 ? m->head.bytes : (u32)lmin(x->room, (i64)(m->head.bytes - m->inside[THROUGH]));
     char *to = data_of(x, r, l->head, bytes);
     const char *from = (const char *)m->data + m->inside[THROUGH];
-    if (segment < 0 && bytes > SHM_SMALL) copy_out(to, from, bytes);
+    if (segment < 0 && bytes > SHM_SMALL && l->rewrite >= PLAIN_BELOW) copy_out(to, from, bytes);
     else if (segment < 0 && bytes) memcpy(to, from, bytes);
     s->head = m->head;
     s->segment = segment;

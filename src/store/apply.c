@@ -39,24 +39,30 @@ static void unit_range(const struct pstore *s, i32 unit, i64 *lo, i64 *hi) {
 
 /* A push is the share 1 / parts of a batch, so its step is that share of the learning rate.  The elastic force is whole: it moves
  * the centre as far as the worker. */
-void apply_push(struct pstore *s, struct ps_inbox *in, i32 rank, i32 unit) {
+void apply_range(struct pstore *s, const struct ps_inbox *in, i64 lo, i64 hi, f32 *delta) {
+    const struct ps_server *v = &s->server;
+    const f64 share = s->job.store.policy->own_weights ? 1 : 1 / (f64)s->at.nworker;
+    /* updates of this range since the training began, with this one: the optimiser corrects its bias by it */
+    const i64 round = in->ticket / s->at.nworker, number = s->first * s->at.nworker + v->pushes + 1;
+    const f32 *base = in->base ? in->base + (lo - own_shard(s)->lo) : NULL;
+    update(s, lo, hi, delta, base, share * s->job.rate(s->job.self, round), 1, number);
+}
+
+/* The last unit of a push is applied. */
+void apply_counted(struct pstore *s, const struct ps_inbox *in, i32 rank) {
     struct ps_server *v = &s->server;
-    const i64 at = own_shard(s)->lo, round = in->ticket / s->at.nworker;
+    const u64 late = v->version - in->version;
+    v->stale[late < STALE_BINS ? late : STALE_BINS - 1]++;
+    v->version++;
+    v->pushes++;
+    if (in->refused && v->refused++ == 0) v->refused_rank = rank;
+}
+
+void apply_push(struct pstore *s, const struct ps_inbox *in, i32 rank, i32 unit) {
     i64 lo = 0, hi = 0;
     unit_range(s, unit, &lo, &hi);
-    if (unit == s->at.nunit[v->me] - 1) {
-        const u64 late = v->version - in->version;
-        v->stale[late < STALE_BINS ? late : STALE_BINS - 1]++;
-        v->version++;
-        v->pushes++;
-        if (in->refused && v->refused++ == 0) v->refused_rank = rank;
-    }
-    if (in->refused) return;
-    const f64 share = s->job.store.policy->own_weights ? 1 : 1 / (f64)s->at.nworker;
-    /* updates of this unit since the training began, with this one: the optimiser corrects its bias by it */
-    const i64 number = s->first * s->at.nworker + v->pushes + (unit < s->at.nunit[v->me] - 1);
-    update(s, lo, hi, in->v + (lo - at), in->base ? in->base + (lo - at) : NULL, share * s->job.rate(s->job.self, round), 1,
-           number);
+    if (!in->refused) apply_range(s, in, lo, hi, in->v + (lo - own_shard(s)->lo));
+    if (unit == s->at.nunit[s->server.me] - 1) apply_counted(s, in, rank);
 }
 
 /* The tree over parts: neighbours first, as the merges of a plan are (step/merge.c). */

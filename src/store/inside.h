@@ -2,8 +2,8 @@
  *
  *     worker thread                 service thread (a job of the agent, comm.h)                other ranks
  *     pstore_give --desk: PUSH-->   packs are sent to the servers      --PS_PUSH-->            server_push
- *     pstore_take --desk: NEXT-->   ticket of rank 0                   --PS_NEXT, PS_TICKET--> tickets.c
- *                                   weights of all servers             --PS_PULL, PS_WEIGHTS-> server_pull
+ *     pstore_take --desk: NEXT-->   ticket and weights of rank 0       --PS_NEXT, PS_TICKET--> tickets.c
+ *                                   weights of the other servers       --PS_PULL, PS_WEIGHTS-> server_pull
  *
  *     vector   | shard 0: chunk chunk | shard 1: chunk chunk chunk |      a chunk is a message; a unit, one or more chunks, is
  * what unit                   unit        unit                  a server applies at once (the shard, a tensor, some rows) */
@@ -23,7 +23,7 @@
  * whole matrices pack better. */
 enum { PLAIN_FLOATS = 1 << 16, CHUNK_FLOATS = 1 << 20 };
 enum ps_kind { PS_PUSH = 1, PS_PULL, PS_WEIGHTS, PS_NEXT, PS_TICKET, PS_NORM, PS_LEAVE };
-enum { PS_FINAL = 1, PS_REFUSED = 2, PS_STOP = 4 };
+enum { PS_FINAL = 1, PS_REFUSED = 2, PS_STOP = 4, PS_ASKS = 8 }; /* ASKS: a push with which its worker asks for a ticket */
 
 struct ps_head {
     u8 kind, flags;
@@ -37,7 +37,7 @@ struct ps_head {
 struct ps_chunk {
     i64 lo, hi;
     i32 unit;   /* of the shard */
-    bool last;  /* of its unit */
+    bool first, last; /* of its unit */
     i64 packet; /* offset of its packet in a rank's packets */
     i64 state;  /* offset of its codec's state */
 };
@@ -77,6 +77,8 @@ struct ps_server {
     struct ps_inbox *of; /* [ranks] */
     i32 *part_of;        /* [parts] staleness 0: rank whose inbox holds the part; -1 = not yet */
     i32 complete;        /* parts of the round that are here */
+    i32 open;            /* rank whose unit is applied chunk by chunk, as it comes; -1 = none */
+    f32 *hot;            /* [chunk] where such a chunk goes, which stays in the cache */
     i64 round;           /* staleness 0: the round that is collected */
     u8 *done;            /* [tickets] of the leg: applied */
     i64 clear;           /* rounds below are applied */
@@ -178,13 +180,16 @@ err server_begin(struct pstore *s);
 err server_place(struct pstore *s, i32 from, const struct ps_head *h, void **to); /* of a push: checks it */
 err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data);
 err server_pull(struct pstore *s, i32 from, const struct ps_head *h);
+err server_asked(struct pstore *s, i32 from, i64 ticket);
 err server_leave(struct pstore *s, i32 from);
 err server_norm(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data);
 err server_advance(struct pstore *s, bool *moved);
 bool server_finished(const struct pstore *s); /* every rank has its last weights */
 
 /* apply.c: the arithmetic of a server */
-void apply_push(struct pstore *s, struct ps_inbox *in, i32 rank, i32 unit); /* one unit of one push */
+void apply_push(struct pstore *s, const struct ps_inbox *in, i32 rank, i32 unit); /* one unit of one push */
+void apply_range(struct pstore *s, const struct ps_inbox *in, i64 lo, i64 hi, f32 *delta); /* a piece of a unit; delta: of lo */
+void apply_counted(struct pstore *s, const struct ps_inbox *in, i32 rank);                 /* the push is applied whole */
 void apply_merge(struct pstore *s); /* sums the parts of the round into part 0, and its norm */
 void apply_round(struct pstore *s);
 
@@ -208,7 +213,7 @@ void pause_begin(struct pstore *s);
 /* tickets.c */
 err tickets_new(struct pstore *s);
 err tickets_begin(struct pstore *s);
-err tickets_next(struct pstore *s, i32 from, bool stop);
+err tickets_next(struct pstore *s, i32 from, bool stop, i64 *ticket); /* -1 = there is none */
 
 /* service.c */
 err service_place(void *store, i32 from, const unsigned char *head, void **to);

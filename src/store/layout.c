@@ -49,7 +49,9 @@ static i32 cut(struct pstore *s, const struct store_shard *shard, struct ps_chun
     for (i64 at = shard->lo, end; at < shard->hi; at = end, ++*units) {
         end = unit_end(&s->job, at, shard->hi);
         for (i64 lo = at; lo < end; lo += most, n++)
-            if (c) c[n] = (struct ps_chunk){.lo = lo, .hi = lmin(end, lo + most), .unit = *units, .last = lo + most >= end};
+            if (c)
+                c[n] = (struct ps_chunk){
+                    .lo = lo, .hi = lmin(end, lo + most), .unit = *units, .first = lo == at, .last = lo + most >= end};
     }
     return n;
 }

@@ -10,7 +10,7 @@ enum { IN_FLIGHT = 6 }; /* heads and data of a stream that comm knows at a time 
 
 struct letter {
     struct comm_message m;
-    unsigned char head[POST_HEAD];
+    unsigned char head[POST_HEAD + POST_SMALL];
 };
 
 struct stream {
@@ -18,7 +18,7 @@ struct stream {
     u32 first, posted, last; /* posted: the next one that comm is to learn of; all modulo nothing */
     u64 sent, got;           /* letters of this job */
     struct comm_message in;
-    unsigned char head[POST_HEAD];
+    unsigned char head[POST_HEAD + POST_SMALL];
     unsigned char *buffer; /* [most] */
     bool data;             /* data of `head` are awaited */
     bool closing, ended;   /* the last message to the peer is queued; that of the peer has come */
@@ -74,7 +74,8 @@ static struct comm_message message(void *data, u32 bytes, i32 peer, bool sends, 
 }
 
 static void await_head(struct stream *s, i32 peer) {
-    s->in = message(s->head, POST_HEAD, peer, false, s->got++);
+    s->in = message(s->head, POST_HEAD + POST_SMALL, peer, false, s->got++);
+    s->in.fewer = true;
     s->data = false;
 }
 
@@ -96,11 +97,13 @@ static u32 data_bytes(const unsigned char *head) {
 
 static u8 kind_of(const unsigned char *head) { return head[0]; }
 
-static void put(struct post *p, i32 to, const unsigned char *head, void *data, u32 bytes) {
+static void put(struct post *p, i32 to, const unsigned char *head, const void *data, u32 bytes) {
     struct stream *s = &p->stream[to];
     struct letter *l = &s->out[s->last++ % (u32)p->queue];
     if (head) memcpy(l->head, head, POST_HEAD);
-    l->m = message(head ? l->head : data, bytes, to, true, s->sent++);
+    if (head && bytes > 0) memcpy(l->head + POST_HEAD, data, bytes);
+    if (head) bytes += POST_HEAD;
+    l->m = message(head ? l->head : (void *)(uintptr_t)data, bytes, to, true, s->sent++);
     p->count.sent += bytes;
 }
 
@@ -113,9 +116,11 @@ err post_send(struct post *p, i32 to, const void *head, size_t size, const void 
         return p->handler.handle(p->handler.self, to, all, data);
     }
     const struct stream *s = &p->stream[to];
+    const u32 bytes = data_bytes(all);
+    const bool small = bytes <= POST_SMALL;
     if (s->last - s->first + 2 > (u32)p->queue) return FAIL(E1, "more than %d messages wait for rank %d", p->queue / 2, to);
-    put(p, to, all, NULL, POST_HEAD);
-    if (data_bytes(all) > 0) put(p, to, NULL, (void *)(uintptr_t)data, data_bytes(all));
+    put(p, to, all, data, small ? bytes : 0);
+    if (!small) put(p, to, NULL, data, bytes);
     p->count.messages++;
     return 0;
 }
@@ -157,23 +162,24 @@ static err move_out(struct post *p, struct stream *s, bool *moved) {
     return 0;
 }
 
-/* A head is there: where its data go, or, if it has none, what it says. */
+/* A head is there: where its data go, or, if they came with it or it has none, what it says. */
 static err got_head(struct post *p, i32 k, struct stream *s) {
     void *to = NULL;
-    const u32 bytes = data_bytes(s->head);
+    const u32 bytes = data_bytes(s->head), came = s->in.head.bytes - POST_HEAD;
     if (kind_of(s->head) == 0) {
         s->ended = true;
         return 0;
     }
-    if (bytes > p->most)
-        return FAIL(E804, "rank %d announces %u bytes for the store, more than any of its messages has", k, bytes);
+    if (bytes > p->most || came != (bytes <= POST_SMALL ? bytes : 0))
+        return FAIL(E804, "rank %d announces %u bytes for the store, which none of its messages has", k, bytes);
     TRY(p->handler.place(p->handler.self, k, s->head, &to));
-    if (bytes > 0) {
+    if (bytes > POST_SMALL) {
         s->in = message(to ? to : s->buffer, bytes, k, false, s->got++);
         s->data = true;
         return 0;
     }
-    const err e = p->handler.handle(p->handler.self, k, s->head, NULL);
+    if (to && bytes > 0) memcpy(to, s->head + POST_HEAD, bytes);
+    const err e = p->handler.handle(p->handler.self, k, s->head, to ? to : s->head + POST_HEAD);
     await_head(s, k);
     return e;
 }

@@ -2,15 +2,16 @@
  *
  *     post_send(to) --> queue of that stream --> comm      comm --> head --place--> data --> handler
  *
- * Within one job of the agent (comm.h).  A message is a head of POST_HEAD bytes and, behind it, the data that the head announces:
- * the receiver says where they go when the head is there, so they need not be copied once more.  A stream keeps its order.  A
- * message to this rank itself is handled at once.  A stream ends with post_close: no receive is left behind. */
+ * Within one job of the agent (comm.h).  A message is a head of POST_HEAD bytes and the data that the head announces: few data
+ * go with it, others behind it.  The receiver says where they go when the head is there, so they need not be copied once more.
+ * A stream keeps its order.  A message to this rank itself is handled at once.  A stream ends with post_close: no receive is left
+ * behind. */
 #ifndef STRETTO_STORE_POST_H
 #define STRETTO_STORE_POST_H
 
 #include "comm/comm.h"
 
-enum { POST_HEAD = 64 };
+enum { POST_HEAD = 64, POST_SMALL = 192 }; /* bytes of a head; of data that go with it in one message at most */
 /* The first fields of every head; kind 0 ends a stream. */
 struct post_head {
     u8 kind;
@@ -30,7 +31,7 @@ err post_new(struct comm *c, i64 most, i32 queue, const struct post_handler *h, 
 void post_free(struct post *p);
 void post_open(struct post *p); /* before each job: streams begin anew */
 
-/* The head is copied, data are borrowed until the stream has sent them.  E1 where the queue is full. */
+/* Head and few data are copied, other data are borrowed until the stream has sent them.  E1 where the queue is full. */
 err post_send(struct post *p, i32 to, const void *head, size_t size, const void *data);
 err post_close(struct post *p);               /* the last message of each stream to a peer */
 bool post_closed(const struct post *p);       /* all streams have ended, both ways */

@@ -35,6 +35,7 @@ err server_new(struct pstore *s) {
     if (v->me < 0) return 0;
     own_chunks(s, &packet0, &bytes, &state0, &states);
     ARENA_NEW(&s->arena, v->center, shard_floats(s));
+    ARENA_NEW(&s->arena, v->hot, PLAIN_FLOATS);
     for (i32 k = 0; k < ranks; k++) {
         struct ps_inbox *in = &v->of[k];
         ARENA_NEW(&s->arena, in->packets, bytes);
@@ -65,6 +66,7 @@ err server_begin(struct pstore *s) {
         if (in->base) memcpy(in->base, v->center, sizeof(f32) * (size_t)shard_floats(s));
     }
     for (i32 p = 0; p < s->at.nworker; p++) v->part_of[p] = -1;
+    v->open = -1;
     v->complete = v->norms = 0;
     v->summed = false;
     v->round = v->clear = s->first;
@@ -106,6 +108,33 @@ static err malformed(i32 from, const char *what) {
                    what);
 }
 
+/* Weights that were lent are still on their way: no update may change them. */
+static bool is_lent(const struct pstore *s) {
+    for (i32 k = 0; s->lends && k < comm_size(s->job.comm); k++)
+        if (k != comm_rank(s->job.comm) && !post_sent(s->post, k)) return true;
+    return false;
+}
+
+static bool others_wait(const struct pstore *s, i32 rank) {
+    for (i32 k = 0; k < comm_size(s->job.comm); k++) {
+        const struct ps_inbox *in = &s->server.of[k];
+        if (k != rank && (in->ticket >= 0 || in->pull >= 0)) return true;
+    }
+    return false;
+}
+
+/* A unit of an asynchronous push is applied while it comes if no other rank waits for the shard, and the rest comes through
+ * memory that both share.  From its first chunk to its last one nothing else happens to the shard, so the order is the same. */
+static bool opens(struct pstore *s, i32 from, i64 ticket, const struct ps_chunk *c) {
+    struct ps_server *v = &s->server;
+    const i32 applied = c->unit == 0 ? 0 : v->of[from].applied;
+    if (v->open == from) return true;
+    if (v->open >= 0 || !s->lends || is_synchronous(s) || !c->first || applied != c->unit) return false;
+    if (others_wait(s, from) || is_lent(s) || !may_happen(s, ticket, 1 + c->unit)) return false;
+    v->open = from;
+    return true;
+}
+
 err server_place(struct pstore *s, i32 from, const struct ps_head *h, void **to) {
     struct ps_server *v = &s->server;
     struct ps_inbox *in = &v->of[from];
@@ -118,8 +147,19 @@ err server_place(struct pstore *s, i32 from, const struct ps_head *h, void **to)
     if (in->ticket >= 0 && (h->chunk == 0 || in->ticket != h->ticket))
         return malformed(from, "a push before the last one was applied");
     if (!refused && pack_plain(s) && h->bytes != pack_bytes(c)) return malformed(from, "a push");
-    if (!refused && pack_plain(s)) *to = in->v + (c->lo - own_shard(s)->lo);
+    if (!refused && pack_plain(s)) *to = opens(s, from, h->ticket, c) ? v->hot : in->v + (c->lo - own_shard(s)->lo);
     return 0;
+}
+
+/* The update may write v->hot, but not what the worker of this rank lends. */
+static void apply_chunk(struct pstore *s, struct ps_inbox *in, i32 from, const struct ps_chunk *c, const unsigned char *data) {
+    struct ps_server *v = &s->server;
+    if ((const void *)data != v->hot) memcpy(v->hot, data, pack_bytes(c));
+    apply_range(s, in, c->lo, c->hi, v->hot);
+    if (!c->last) return;
+    v->open = -1;
+    in->ready = in->applied = c->unit + 1;
+    if (in->applied == s->at.nunit[v->me]) apply_counted(s, in, from);
 }
 
 err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data) {
@@ -132,9 +172,12 @@ err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsig
         in->refused = (h->flags & PS_REFUSED) != 0;
         if (!in->refused) v->loss += h->loss;
     }
-    if (!in->refused && !unpack_push(s, c, data, h->bytes, in->v + (c->lo - own_shard(s)->lo)))
+    if (v->open == from)
+        apply_chunk(s, in, from, c, data);
+    else if (!in->refused && !unpack_push(s, c, data, h->bytes, in->v + (c->lo - own_shard(s)->lo)))
         return malformed(from, "a packet");
-    if (c->last) in->ready = c->unit + 1;
+    else if (c->last)
+        in->ready = c->unit + 1;
     return 0;
 }
 
@@ -231,6 +274,11 @@ err server_pull(struct pstore *s, i32 from, const struct ps_head *h) {
     return 0;
 }
 
+/* With a ticket of rank 0 goes a pull of its shard. */
+err server_asked(struct pstore *s, i32 from, i64 ticket) {
+    return s->server.me < 0 ? 0 : server_pull(s, from, &(struct ps_head){.kind = PS_PULL, .ticket = ticket});
+}
+
 err server_leave(struct pstore *s, i32 from) {
     s->server.of[from].left = true;
     return 0;
@@ -268,18 +316,12 @@ static err send_weights(struct pstore *s, i32 rank, struct ps_inbox *in) {
 
 /* ------------------------------------------------------------------ turns --------------------------------------------------- */
 
-/* Weights that were lent are still on their way: no update may change them. */
-static bool is_lent(const struct pstore *s) {
-    for (i32 k = 0; s->lends && k < comm_size(s->job.comm); k++)
-        if (k != comm_rank(s->job.comm) && !post_sent(s->post, k)) return true;
-    return false;
-}
-
 err server_advance(struct pstore *s, bool *moved) {
     struct ps_server *v = &s->server;
     if (v->me < 0) return 0;
     const i32 ranks = comm_size(s->job.comm);
     const bool lent = is_lent(s);
+    if (v->open >= 0) return 0;
     if (is_synchronous(s) && !lent) TRY(advance_round(s, moved));
     for (i32 k = 0; k < ranks && !is_synchronous(s) && !lent; k++)
         if (v->of[k].ticket >= 0) apply_ready(s, k, &v->of[k], moved);

@@ -24,10 +24,11 @@ static void answer(struct pstore *s) {
     wakeup_signal(&s->desk.changed);
 }
 
+/* Rank 0 sends the weights of its shard behind the ticket. */
 static err pull(struct pstore *s, i64 ticket, u8 flags) {
     s->desk.got = 0;
     memset(s->desk.got_of, 0, sizeof *s->desk.got_of * (size_t)s->at.nserver);
-    for (i32 k = 0; k < s->at.nserver; k++)
+    for (i32 k = ticket >= 0; k < s->at.nserver; k++)
         TRY(send_message(s, server_rank(s, k), &(struct ps_head){.kind = PS_PULL, .flags = flags, .ticket = ticket}, NULL));
     return 0;
 }
@@ -67,14 +68,16 @@ static err got_weights(struct pstore *s, i32 from, const struct ps_head *h, cons
     return 0;
 }
 
-static err send_push(struct pstore *s) {
+/* asks: 0, or the flags of a push that asks rank 0 for a ticket, too: the last message, since pulls follow it. */
+static err send_push(struct pstore *s, u8 asks) {
     struct ps_desk *d = &s->desk;
-    for (i32 k = 0; k < s->at.nserver; k++)
+    for (i32 k = s->at.nserver - 1; k >= 0; k--)
         for (i32 i = 0; i < s->at.nchunk[k]; i++) {
             const struct ps_chunk *c = &s->at.chunk[k][i];
             const i64 at = s->at.chunk0[k] + i;
+            const bool last = k == 0 && i == s->at.nchunk[k] - 1;
             const struct ps_head h = {.kind = PS_PUSH,
-                                      .flags = d->refused ? PS_REFUSED : 0,
+                                      .flags = (u8)((d->refused ? PS_REFUSED : 0) | (last ? asks : 0)),
                                       .chunk = i,
                                       .ticket = d->number,
                                       .loss = d->loss,
@@ -97,14 +100,13 @@ static void look_at_push(struct pstore *s) {
 }
 
 static err look_at_desk(struct pstore *s, bool *moved) {
-    const u32 asked = atomic_exchange(&s->desk.asked, 0);
+    const u32 asked = atomic_load_explicit(&s->desk.asked, memory_order_relaxed) ? atomic_exchange(&s->desk.asked, 0) : 0;
     *moved = *moved || asked;
-    if (asked & DESK_PUSH) TRY(send_push(s));
-    if (asked & DESK_NEXT) {
-        const u8 flags = s->job.stop(s->job.self) ? PS_STOP : 0;
-        s->desk.asks = true;
-        TRY(send_message(s, 0, &(struct ps_head){.kind = PS_NEXT, .flags = flags}, NULL));
-    }
+    const u8 flags = asked & DESK_NEXT && s->job.stop(s->job.self) ? PS_STOP : 0;
+    const bool with = asked == (DESK_PUSH | DESK_NEXT); /* rank 0 serves shard 0 */
+    s->desk.asks = s->desk.asks || asked & DESK_NEXT;
+    if (asked & DESK_PUSH) TRY(send_push(s, with ? flags | PS_ASKS : 0));
+    if (asked & DESK_NEXT && !with) TRY(send_message(s, 0, &(struct ps_head){.kind = PS_NEXT, .flags = flags}, NULL));
     if (atomic_load_explicit(&s->desk.held, memory_order_relaxed)) look_at_push(s);
     return 0;
 }
@@ -128,19 +130,28 @@ err service_place(void *store, i32 from, const unsigned char *head, void **to) {
     return h.kind == PS_WEIGHTS ? place_weights(s, from, &h, to) : 0;
 }
 
+/* With a ticket goes a pull of rank 0's shard, and a push may ask for the next ticket: a worker with one server needs one message
+ * there, and ticket and weights come back. */
+static err next(struct pstore *s, i32 from, u8 flags) {
+    i64 ticket;
+    TRY(tickets_next(s, from, flags & PS_STOP, &ticket));
+    return ticket >= 0 ? server_asked(s, from, ticket) : 0;
+}
+
 err service_handle(void *store, i32 from, const unsigned char *head, const unsigned char *data) {
     struct pstore *s = store;
     struct ps_head h;
     memcpy(&h, head, sizeof h);
     switch (h.kind) {
         case PS_PUSH:
-            return server_push(s, from, &h, data);
+            TRY(server_push(s, from, &h, data));
+            return h.flags & PS_ASKS ? next(s, from, h.flags) : 0;
         case PS_PULL:
             return server_pull(s, from, &h);
         case PS_WEIGHTS:
             return got_weights(s, from, &h, data);
         case PS_NEXT:
-            return tickets_next(s, from, h.flags & PS_STOP);
+            return next(s, from, h.flags);
         case PS_TICKET:
             return got_ticket(s, &h);
         case PS_NORM:
@@ -154,8 +165,12 @@ err service_handle(void *store, i32 from, const unsigned char *head, const unsig
 
 /* ------------------------------------------------------------------ the loop ------------------------------------------------ */
 
-static void nap(struct pstore *s, f64 idle) {
+/* since: the time at which messages moved last; 0 = now. */
+static void nap(struct pstore *s, f64 *since) {
     struct wakeup *w = &s->desk.service;
+    const f64 now = clock_now();
+    if (*since <= 0) *since = now;
+    const f64 idle = now - *since;
     if (idle < SPIN_S) {
         cpu_relax();
         return;
@@ -186,7 +201,7 @@ static err idle(struct pstore *s, bool moved, f64 *since) {
     struct comm *c = s->job.comm;
     const bool waits = atomic_load_explicit(&s->desk.waits, memory_order_relaxed);
     if (moved || !comm_direct(c) || waits) {
-        *since = clock_now();
+        *since = 0;
         return comm_idle(c, moved, waits ? awaited(s) : NULL);
     }
     comm_reset_wait(c);
@@ -195,7 +210,6 @@ static err idle(struct pstore *s, bool moved, f64 *since) {
 
 /* One look at everything; the caller holds s->turn. */
 static err turn(struct pstore *s, f64 *since, bool *moved) {
-    const u64 mode = float_mode_fast(); /* updates have the bits of those in a step */
     err e = atomic_load_explicit(&s->desk.quit, memory_order_relaxed) ? FAIL(E1, "the worker of this rank has failed") : 0;
     if (e >= 0) e = look_at_desk(s, moved);
     if (e >= 0) e = post_turn(s->post, moved);
@@ -204,15 +218,14 @@ static err turn(struct pstore *s, f64 *since, bool *moved) {
         e = post_close(s->post);
         s->told = *moved = true;
     }
-    if (e >= 0) e = idle(s, *moved, since);
-    float_mode_back(mode);
-    return e;
+    return e >= 0 ? idle(s, *moved, since) : e;
 }
 
 /* The worker has nothing to do: where messages need no agent it drives them itself, so no wake-up stands between it and a server.
  */
 void service_drive(struct pstore *s, _Atomic u32 *word, u32 want) {
-    f64 since = clock_now();
+    const u64 mode = float_mode_fast(); /* updates have the bits of those in a step */
+    f64 since = 0;
     pthread_mutex_lock(&s->turn);
     while (atomic_load(word) != want && !atomic_load(&s->desk.failed)) {
         bool moved = false;
@@ -223,6 +236,7 @@ void service_drive(struct pstore *s, _Atomic u32 *word, u32 want) {
         atomic_store(&s->desk.failed, true);
     }
     pthread_mutex_unlock(&s->turn);
+    float_mode_back(mode);
 }
 
 /* Sleeps while the worker drives; false: it has failed at it. */
@@ -236,9 +250,8 @@ static bool stand_by(struct pstore *s) {
     return !atomic_load(&s->desk.failed);
 }
 
-static err serve(struct comm *c, void *store) {
-    struct pstore *s = store;
-    f64 since = clock_now();
+static err serve_leg(struct comm *c, struct pstore *s) {
+    f64 since = 0;
     err e = worker_of(s, comm_rank(c)) < 0 ? leave(s, false) : 0;
     while (e >= 0) {
         bool moved = false;
@@ -251,8 +264,15 @@ static err serve(struct comm *c, void *store) {
         if (!over) e = turn(s, &since, &moved);
         pthread_mutex_unlock(&s->turn);
         if (over) return 0;
-        if (e >= 0 && !moved && comm_direct(c) && !atomic_load(&s->desk.waits)) nap(s, clock_now() - since);
+        if (e >= 0 && !moved && comm_direct(c) && !atomic_load(&s->desk.waits)) nap(s, &since);
     }
+    return e;
+}
+
+static err serve(struct comm *c, void *store) {
+    const u64 mode = float_mode_fast();
+    const err e = serve_leg(c, store);
+    float_mode_back(mode);
     return e;
 }
 

@@ -164,14 +164,17 @@ err pstore_begin(struct pstore *s, i64 first, i64 last, const struct pstore_reco
 /* ------------------------------------------------------------------ the worker ---------------------------------------------- */
 
 static err failure(struct pstore *s) {
+    wakeup_signal(&s->desk.service);
     pthread_join(s->thread, NULL);
     s->running = false;
     err_put(&s->why);
     return s->result;
 }
 
+/* Who asks for a ticket waits for it next, and moves the messages itself where it can. */
 static void ask(struct pstore *s, u32 what) {
     atomic_fetch_or(&s->desk.asked, what);
+    if (what & DESK_NEXT && comm_direct(s->job.comm)) return;
     wakeup_signal(&s->desk.service);
     comm_wake(s->job.comm);
 }
@@ -184,8 +187,10 @@ static bool await(struct pstore *s, _Atomic u32 *word, u32 want) {
     const bool drives = comm_direct(s->job.comm);
     atomic_store(&d->waits, true);
     atomic_store(&d->drives, drives);
-    if (drives) service_drive(s, word, want);
-    wakeup_signal(&d->service);
+    if (drives)
+        service_drive(s, word, want);
+    else
+        wakeup_signal(&d->service);
     while (atomic_load(word) != want && !atomic_load(&d->failed)) {
         const u32 seen = wakeup_prepare(&d->changed);
         if (atomic_load(word) != want && !atomic_load(&d->failed)) wakeup_wait(&d->changed, seen, 0.5);
@@ -193,7 +198,7 @@ static bool await(struct pstore *s, _Atomic u32 *word, u32 want) {
     }
     atomic_store(&d->waits, false);
     atomic_store(&d->drives, false);
-    wakeup_signal(&d->service);
+    if (!drives || s->server.me >= 0) wakeup_signal(&d->service); /* what serves none sleeps on until it is asked */
     s->waited += clock_now() - t0;
     return atomic_load(word) == want;
 }
@@ -289,6 +294,7 @@ static err fill_record(struct pstore *s, i64 end, const i64 *events, struct psto
 err pstore_end(struct pstore *s, struct pstore_leg *out, struct pstore_record *record) {
     i64 *events;
     if (record) *record = (struct pstore_record){0};
+    wakeup_signal(&s->desk.service);
     if (s->running) pthread_join(s->thread, NULL);
     s->running = false;
     if (s->result < 0) {

@@ -52,11 +52,11 @@ static i64 deal(struct pstore *s, i32 worker) {
     return t->next < t->last * s->at.nworker ? t->next++ : -1;
 }
 
-err tickets_next(struct pstore *s, i32 from, bool asks_stop) {
+err tickets_next(struct pstore *s, i32 from, bool asks_stop, i64 *ticket) {
     const i32 worker = worker_of(s, from);
     if (worker < 0) return FAIL(E804, "rank %d, which only serves, asks for a ticket", from);
     if (!s->replay && (asks_stop || s->job.stop(s->job.self))) stop(s);
-    struct ps_head h = {.kind = PS_TICKET, .ticket = deal(s, worker)};
+    struct ps_head h = {.kind = PS_TICKET, .ticket = *ticket = deal(s, worker)};
     if (h.ticket < 0 && s->tickets.last < s->last) h.flags = PS_STOP;
     if (h.ticket >= 0) s->tickets.owner[h.ticket - s->first * s->at.nworker] = (u16)worker;
     return send_message(s, from, &h, NULL);

@@ -13,30 +13,30 @@ static void all_done(const struct setting *set, const struct worker *w) {
 }
 
 /* The same rounds by one process: gradients added along the tree, one update of the whole vector. */
-static void serial(i32 parts, i32 rounds, i64 block, const char *optim, f64 lr, f64 clip, f32 *theta) {
-    static f32 part[WORKERS_MOST][VECTOR], state[2][VECTOR];
+static void serial(i64 n, i32 parts, i32 rounds, i64 block, const char *optim, f64 lr, f64 clip, f32 *theta) {
+    static f32 part[WORKERS_MOST][VECTOR_MOST], state[2][VECTOR_MOST];
     const struct kern *k = kern_get(KERN_REF);
     memset(state, 0, sizeof state);
-    memset(theta, 0, sizeof(f32) * VECTOR);
+    memset(theta, 0, sizeof(f32) * (size_t)n);
     for (i32 q = 0; q < rounds; q++) {
         f64 sum = 0;
         for (i32 p = 0; p < parts; p++)
-            for (i64 i = 0; i < VECTOR; i++) part[p][i] = (theta[i] - target_of(p, i)) / (f32)parts;
+            for (i64 i = 0; i < n; i++) part[p][i] = (theta[i] - target_of(p, i)) / (f32)parts;
         for (i32 apart = 1; apart < parts; apart *= 2)
-            for (i32 p = 0; p + apart < parts; p += 2 * apart) k->add(VECTOR, part[p], part[p + apart]);
-        for (i64 at = 0; at < VECTOR; at += block) sum += k->sumsq(lmin(block, VECTOR - at), part[0] + at);
+            for (i32 p = 0; p + apart < parts; p += 2 * apart) k->add(n, part[p], part[p + apart]);
+        for (i64 at = 0; at < n; at += block) sum += k->sumsq(lmin(block, n - at), part[0] + at);
         struct optim_hyper h = {.lr = (f32)lr, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .step = q + 1};
         h.grad_scale = (f32)optim_clip(clip, sqrt(sum));
-        optim_find(optim)->update(&h, VECTOR, theta, part[0], state[0], state[1]);
+        optim_find(optim)->update(&h, n, theta, part[0], state[0], state[1]);
     }
 }
 
 static void bits_of_serial(const struct setting *set) {
-    static f32 want[VECTOR];
+    static f32 want[VECTOR_MOST];
     struct worker *w = workers_run(set);
     all_done(set, w);
     const i64 block = set->block ? set->block : BLOCK;
-    serial(set->ranks - set->servers, set->legs * set->rounds, block, set->optim, set->lr, set->clip, want);
+    serial(floats_of(set), set->ranks - set->servers, set->legs * set->rounds, block, set->optim, set->lr, set->clip, want);
     assert_memory_equal(w[0].theta, want, sizeof want);
     assert_int_equal(w[0].leg.end, set->legs * set->rounds);
     workers_free(set, w);
@@ -166,6 +166,39 @@ TEST(a_replay_has_equal_bits) {
     }
 }
 
+/* Units of several chunks, which a server applies while they come where nobody else waits. */
+TEST(a_long_push_is_applied_as_it_comes) {
+    static const i64 border[] = {0, 70000, 140000};
+    struct setting set = {.ranks = 2, .servers = 1, .n = VECTOR_MOST, .store = "asp", .optim = "adam", .legs = 2, .rounds = 5};
+    set.lr = 0.1, set.slow = -1;
+    bits_of_serial(&set);
+    set.border = border;
+    set.nborder = (i32)COUNT(border);
+    bits_of_serial(&set);
+    set.ranks = 3;
+    set.slow = 1;
+    struct worker *w = workers_run(&set);
+    all_done(&set, w);
+    struct setting again = set;
+    again.slow = 2;
+    again.replay = w[0].record;
+    struct worker *x = workers_run(&again);
+    all_done(&again, x);
+    assert_memory_equal(x[0].theta, w[0].theta, sizeof w[0].theta);
+    workers_free(&again, x);
+    workers_free(&set, w);
+}
+
+/* A push with the request of the next ticket there; the ticket and the weights back. */
+TEST(a_round_of_one_worker_is_three_messages) {
+    const struct setting set = {
+        .ranks = 2, .servers = 1, .n = 16, .block = 16, .store = "asp", .legs = 1, .rounds = 100, .lr = 0.1, .slow = -1};
+    struct worker *w = workers_run(&set);
+    all_done(&set, w);
+    assert_in_range(w[0].leg.messages, 300, 320);
+    workers_free(&set, w);
+}
+
 TEST(a_push_that_is_not_finite_is_refused_and_named) {
     for (i32 sync = 0; sync < 2; sync++) {
         const struct setting set = {
@@ -256,7 +289,9 @@ TEST(texts_of_policies_are_checked) {
 T_MAIN(cmocka_unit_test(synchronous_rounds_have_the_bits_of_one_process), cmocka_unit_test(more_ranks_than_blocks),
        cmocka_unit_test(every_policy_reaches_the_minimum),
        cmocka_unit_test(tickets_go_to_whoever_is_free), cmocka_unit_test(staleness_is_bounded),
-       cmocka_unit_test(a_replay_has_equal_bits), cmocka_unit_test(a_push_that_is_not_finite_is_refused_and_named),
+       cmocka_unit_test(a_replay_has_equal_bits), cmocka_unit_test(a_long_push_is_applied_as_it_comes),
+       cmocka_unit_test(a_round_of_one_worker_is_three_messages),
+       cmocka_unit_test(a_push_that_is_not_finite_is_refused_and_named),
        cmocka_unit_test(a_stop_ends_the_leg_between_rounds),
        cmocka_unit_test(a_leg_that_was_stopped_goes_on_with_the_bits_of_a_whole_one),
        cmocka_unit_test(codecs_save_bytes_and_reach_the_minimum), cmocka_unit_test(counts_that_do_not_fit_are_refused),

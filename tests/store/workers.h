@@ -17,10 +17,11 @@
 #include "base/mem.h"
 #include "store/store.h"
 
-enum { WORKERS_MOST = 6, VECTOR = 5000, BLOCK = 512 };
+enum { WORKERS_MOST = 6, VECTOR = 5000, VECTOR_MOST = 150000, BLOCK = 512 };
 
 struct setting {
     i32 ranks, servers;
+    i64 n;     /* floats of the vector; 0 = VECTOR */
     i64 block; /* floats; 0 = BLOCK */
     const char *store, *codec, *optim;
     i32 legs, rounds; /* of a leg */
@@ -42,7 +43,7 @@ struct worker {
     pthread_t thread;
     err e;
     struct err_record why;
-    f32 theta[VECTOR], state[2][VECTOR], grad[VECTOR];
+    f32 theta[VECTOR_MOST], state[2][VECTOR_MOST], grad[VECTOR_MOST];
     struct pstore_leg leg;          /* the last one */
     struct pstore_record record[8]; /* of each leg */
     i64 done;                       /* tickets that this worker had */
@@ -51,6 +52,7 @@ struct worker {
     i32 stops;
 };
 
+static inline i64 floats_of(const struct setting *s) { return s->n ? s->n : VECTOR; }
 static inline f32 target_of(i32 part, i64 i) { return (f32)(((i * 7 + part * 13) % 41) - 20) / 10; }
 
 static f64 rate(const void *self, i64 round) {
@@ -76,13 +78,14 @@ static err tickets(struct worker *w, struct pstore *s, i32 local, bool summed) {
         w->done++;
         if (w->set->slow == comm_rank(w->comm))
             nanosleep(&(struct timespec){.tv_nsec = 1000000 * (w->set->nap_ms ? w->set->nap_ms : 2)}, NULL);
-        for (i64 i = 0; i < VECTOR; i++) {
+        for (i64 i = 0; i < floats_of(w->set); i++) {
             const f32 d = w->theta[i] - target_of(t.part, i);
             loss += 0.5 * (f64)d * (f64)d;
             w->grad[i] = local > 1 ? 0 : d / (summed ? (f32)parts : 1);
         }
         for (i32 k = 0; k < local && local > 1; k++)
-            for (i64 i = 0; i < VECTOR; i++) w->theta[i] -= 0.05f * (w->theta[i] - target_of(t.part, i));
+            for (i64 i = 0; i < floats_of(w->set); i++)
+                w->theta[i] -= 0.05f * (w->theta[i] - target_of(t.part, i));
         TRY(pstore_give(s, &t, &(struct pstore_push){.v = local > 1 ? NULL : w->grad, .loss = loss, .refused = bad}));
     }
     return e;
@@ -92,7 +95,7 @@ static err live(struct worker *w) {
     struct pstore *s;
     struct pstore_job job = {.comm = w->comm,
                              .servers = w->set->servers,
-                             .n = VECTOR,
+                             .n = floats_of(w->set),
                              .theta = w->theta,
                              .block = w->set->block ? w->set->block : BLOCK,
                              .border = w->set->border,
