@@ -29,7 +29,7 @@ def sample(args, folder):
 # ------------------------------------------------------------------ one slow rank -------------------------------------------------
 
 def straggler_part(args):
-    stores = [("sync, --balance off", ["--store", "sync", "--parallel", "data_sync", "--balance", "off"]), ("asp", ["--store", "asp"]),
+    stores = [("sync, --balance off", ["--store", "sync", "--parallel", "data_sync", "--balance", "off"]), ("asp", ["--store", "asp"]), ("auto", ["--store", "auto"]),
               ("ssp:4", ["--store", "ssp:4"]), ("sync, --balance auto", ["--store", "sync", "--parallel", "data_sync"])]
     rows = []
     with tempfile.TemporaryDirectory() as folder:

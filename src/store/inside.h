@@ -154,12 +154,14 @@ struct pstore {
     f64 coding[2];          /* seconds of this leg in codecs: in the worker thread, in the one that serves */
     f32 momentum;           /* of the job, before `corrects` took it */
     f32 *pause;             /* [pstore_pause_floats] NULL = no leg was ended by a stop */
-    bool paused;            /* the next leg goes on from it */
+    bool pauses, paused;    /* it may be needed: the job begins synchronous, with a codec; the next leg goes on from it */
     i64 round;              /* of the push, for codecs that warm up */
     bool told;              /* this rank has ended its streams */
     bool leaving, closing;  /* no ticket will follow; this rank has the last weights */
     struct post_count before;
     i64 whole; /* bytes of the leg without codecs */
+    i64 taken; /* tickets of this rank's worker in the leg */
+    f64 edges; /* seconds of `waited` for the first ticket of the leg, and for none at its end */
     f64 waited, worked, since;
     struct arena arena;
 };

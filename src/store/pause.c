@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "store/inside.h"
 
-i64 pstore_pause_floats(const struct pstore *s) { return is_synchronous(s) && !pack_plain(s) ? 2 * s->job.n + s->at.states : 0; }
+i64 pstore_pause_floats(const struct pstore *s) { return s->pauses && !pack_plain(s) ? 2 * s->job.n + s->at.states : 0; }
 
 static err room(struct pstore *s) {
     if (!s->pause) NEW(s->pause, pstore_pause_floats(s));
@@ -42,7 +42,7 @@ err pause_end(struct pstore *s, i64 end) {
     struct comm *c = s->job.comm;
     const i64 n = s->job.n;
     s->paused = false;
-    if (end >= s->last || pstore_pause_floats(s) == 0) return 0;
+    if (end >= s->last || !is_synchronous(s) || pstore_pause_floats(s) == 0) return 0;
     TRY(room(s));
     TRY(range_to_all(c, comm_size(c) - 1, "paused", s->pause, n)); /* servers come first: the last rank has a worker */
     for (i32 k = 0; k < s->at.nserver; k++) {

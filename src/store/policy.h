@@ -41,7 +41,7 @@ struct store_policy {
     bool shared;            /* threads of one process update one vector (store/shared.h); no servers */
     const char *pipeline; /* the plan's messages do it, by this policy of --pipeline; NULL = --pipeline says (sync), or a store */
     bool plain;           /* no servers are needed: the plan's messages do it */
-    bool chooses;         /* sets the local steps of each leg (learn/store/choose.c) */
+    bool chooses;         /* sets staleness and local steps of each leg (learn/store/choose.c) */
     void (*update)(const struct store_update *u); /* NULL = the server optimiser on delta */
 };
 

@@ -1,6 +1,7 @@
 /* store.c - a parameter store: made, legs begun and ended; what the worker thread does. */
 #include "store/store.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ err pstore_new(const struct pstore_job *job, struct pstore **out) {
     s->corrects = job->gradients && job->codec.codec && strcmp(job->codec.codec->name, "topk") == 0 &&
                   strcmp(job->optim->name, "sgd") == 0 && job->hyper.momentum > 0;
     s->momentum = job->hyper.momentum;
+    s->pauses = is_synchronous(s);
     if (s->corrects) s->job.hyper.momentum = 0;
     const err e = make(s);
     if (e < 0)
@@ -103,6 +105,8 @@ err pstore_probe(struct comm *c, f64 *seconds) {
     return e;
 }
 
+void pstore_set_policy(struct pstore *s, const struct store_choice *c) { s->job.store = *c; }
+
 void pstore_drop_codec(struct pstore *s) {
     s->job.codec.codec = NULL;
     s->job.hyper.momentum = s->momentum;
@@ -136,6 +140,8 @@ static err begin(struct pstore *s) {
     s->leaving = s->closing = s->told = false;
     s->waited = s->worked = s->coding[0] = s->coding[1] = 0;
     s->since = 0;
+    s->taken = 0;
+    s->edges = 0;
     atomic_store(&d->asked, 0);
     atomic_store(&d->ready, 0);
     atomic_store(&d->held, 0);
@@ -205,7 +211,7 @@ static bool await(struct pstore *s, _Atomic u32 *word, u32 want) {
 
 err pstore_take(struct pstore *s, struct pstore_ticket *t) {
     struct ps_desk *d = &s->desk;
-    const f64 now = clock_now();
+    const f64 now = clock_now(), before = s->waited;
     if (s->since > 0) s->worked += now - s->since;
     if (!d->next) ask(s, DESK_NEXT);
     d->next = false;
@@ -213,6 +219,8 @@ err pstore_take(struct pstore *s, struct pstore_ticket *t) {
     atomic_store(&d->ready, 0);
     s->since = clock_now();
     *t = d->ticket;
+    if (s->taken == 0 || d->over) s->edges += s->waited - before;
+    s->taken += !d->over;
     return d->over ? 0 : 1;
 }
 
@@ -240,16 +248,36 @@ err pstore_give(struct pstore *s, const struct pstore_ticket *t, const struct ps
 
 /* What each rank adds to the account of a leg. */
 struct share {
-    i64 sent, whole, messages, events;
-    f64 waited, worked, coding;
+    i64 sent, whole, messages, events, taken;
+    f64 waited, worked, coding, between; /* between: waits from ticket to ticket */
 };
+
+/* What the workers would take without rounds: the least wait for a ticket is that for messages. */
+static void paces(const struct pstore *s, const struct share *all, struct pstore_leg *leg) {
+    f64 message = INFINITY, rate = 0, each[COMM_RANKS];
+    leg->fastest = INFINITY;
+    for (i32 k = s->at.worker0; k < s->at.worker0 + s->at.nworker; k++) {
+        each[k] = all[k].between / (f64)lmax(1, all[k].taken - 1);
+        if (all[k].taken > 0) message = dmin(message, each[k]);
+    }
+    for (i32 k = s->at.worker0; k < s->at.worker0 + s->at.nworker; k++) {
+        if (all[k].taken == 0) continue;
+        const f64 ticket = all[k].worked / (f64)all[k].taken;
+        leg->fastest = dmin(leg->fastest, ticket);
+        leg->slowest = dmax(leg->slowest, ticket);
+        leg->round += (ticket + each[k]) / s->at.nworker;
+        rate += 1 / dmax(1e-9, ticket + message);
+    }
+    leg->dealt = rate > 0 ? s->at.nworker / rate : 0;
+    if (rate <= 0) leg->fastest = 0;
+}
 
 static err account(struct pstore *s, struct pstore_leg *out, i64 *events) {
     struct comm *c = s->job.comm;
     const struct post_count now = post_counted(s->post);
     const struct share mine = {now.sent - s->before.sent,  s->whole,  now.messages - s->before.messages,
-                               s->server.nevent,           s->waited, s->worked,
-                               s->coding[0] + s->coding[1]};
+                               s->server.nevent,           s->taken,  s->waited,
+                               s->worked,                  s->coding[0] + s->coding[1],  s->waited - s->edges};
     struct share all[COMM_RANKS];
     struct pstore_leg leg = {.end = s->tickets.last,
                              .pushes = s->server.pushes,
@@ -269,6 +297,7 @@ static err account(struct pstore *s, struct pstore_leg *out, i64 *events) {
         leg.coding += all[k].coding;
         if (k >= s->at.server0 && k < s->at.server0 + s->at.nserver) events[k - s->at.server0] = all[k].events;
     }
+    paces(s, all, &leg);
     *out = leg;
     return 0;
 }

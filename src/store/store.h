@@ -56,6 +56,9 @@ struct store_shard {
 };
 i32 pstore_shards(const struct pstore *s, const struct store_shard **out); /* ascending */
 
+/* Between legs, on all ranks: rounds that a worker may be ahead from now on; the policy is otherwise that of the job. */
+void pstore_set_policy(struct pstore *s, const struct store_choice *c);
+
 /* A leg of rounds [first, last).  replay: the record of such a leg, NULL = none. */
 struct pstore_record {
     i32 nserver, parts;
@@ -95,6 +98,9 @@ struct pstore_leg {
     i64 sent, whole, messages; /* bytes of all ranks: on the wire; as f32 without codec; messages */
     i64 stale[STALE_BINS];     /* pushes of shard 0 by updates that the worker had not seen, the last bin: and more */
     f64 waited, worked;        /* seconds of all workers: for tickets and weights; between take and give */
+    f64 fastest, slowest;      /* seconds of a ticket, of the fastest and the slowest worker that had one */
+    f64 round;                 /* seconds of a round as it was: a ticket and the wait for the next one, mean of the workers */
+    f64 dealt;                 /* seconds of a round if workers took tickets when free, and waited for messages only */
     f64 coding;                /* seconds of all ranks in codecs */
 };
 /* After pstore_take returned 0 or at once on a rank without worker: waits for all ranks; job.theta is the model. record: NULL =

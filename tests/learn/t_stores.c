@@ -242,7 +242,7 @@ TEST(a_stop_between_validations_is_heard_and_keeps_the_bits) {
 
 /* The legs of RUN/order.txt (learn/store/record.c). */
 struct leg_line {
-    i64 step, local, codec;
+    i64 step, local, codec, stale;
 };
 
 static i32 legs_of(const char *dir, struct leg_line *leg, i32 most) {
@@ -252,20 +252,22 @@ static i32 legs_of(const char *dir, struct leg_line *leg, i32 most) {
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     for (int c = fgetc(f); c != EOF && n < most; c = fgetc(f)) {
-        long long member, step, last, local, codec;
+        long long member, step, last, local, codec, stale;
         if (c != '\n') continue;
-        if (fscanf(f, "%4[a-z] %lld %lld %lld %lld %lld", word, &member, &step, &last, &local, &codec) != 6) continue;
-        leg[n++] = (struct leg_line){step, local, codec};
+        if (fscanf(f, "%4[a-z] %lld %lld %lld %lld %lld %*d %*d %*d %*d %lld", word, &member, &step, &last, &local, &codec,
+                   &stale) != 7)
+            continue;
+        leg[n++] = (struct leg_line){step, local, codec, stale};
     }
     fclose(f);
     return n;
 }
 
-/* What followed the clock is in the checkpoint: local steps of auto, and a codec that was switched off. */
+/* What followed the clock is in the checkpoint: what auto has chosen, and a codec that was switched off. */
 TEST(a_resumed_run_goes_on_with_what_was_chosen) {
     const struct session_more c[] = {more(2, "auto", "codec", "none", NULL, NULL),
                                      more(2, "asp", "codec", "powersgd:4", "keep-codec", "no")};
-    setenv("STRETTO_FAULT", "1:0:slow(8)", 1); /* so workers wait */
+    setenv("STRETTO_FAULT", "1:0:slow(99)", 1); /* so the other one waits */
     for (i32 i = 0; i < (i32)COUNT(c); i++) {
         struct session s = trained(&c[i]);
         struct leg_line leg[32] = {{0}};
@@ -278,9 +280,15 @@ TEST(a_resumed_run_goes_on_with_what_was_chosen) {
         const i32 all = legs_of(dir, leg, 32);
         assert_true(before >= 2 && all > before);
         for (i32 k = 0; k < all; k++)
-            printf("step %lld: local %lld, codec %lld\n", (long long)leg[k].step, (long long)leg[k].local,
-                   (long long)leg[k].codec);
-        if (i == 0) assert_true(leg[0].local == 1 && leg[before].local > 1);
+            printf("step %lld: local %lld, codec %lld, staleness %lld\n", (long long)leg[k].step, (long long)leg[k].local,
+                   (long long)leg[k].codec, (long long)leg[k].stale);
+        if (i == 0) {
+            assert_true(leg[0].stale == 0 && leg[before - 1].stale > 0 && leg[before].stale > 0);
+            bool shown = false; /* the report shows the decisions of before the stop, too */
+            for (i32 k = 0; k < f->store->ndecision; k++)
+                shown |= f->store->decision[k].step <= 20 && strncmp(f->store->decision[k].what, "asynchronous", 12) == 0;
+            assert_true(shown);
+        }
         if (i == 1) assert_int_equal(leg[before].codec, leg[before - 1].codec);
         forecast_free(&f->model);
         session_end(&s);
@@ -299,9 +307,16 @@ TEST(a_replayed_run_has_the_bits_of_the_recorded_one) {
         char dir[700], order[800];
         struct session s = trained(&m);
         struct forecaster *f, *g;
+        struct leg_line leg[32] = {{0}};
+        i64 stale = 0;
         snprintf(dir, sizeof dir, "%s/recorded%d", t_dir(), i);
         snprintf(order, sizeof order, "%s/order.txt", dir);
+        const bool chooses = strcmp(c[i][0], "auto") == 0;
+        if (chooses) setenv("STRETTO_FAULT", "1:0:slow(99)", 1); /* so it chooses asynchronous legs */
         T_OK(fit(&s, dir, false, 0, NULL, &f));
+        unsetenv("STRETTO_FAULT");
+        for (i32 k = 0, n = legs_of(dir, leg, 32); k < n; k++) stale += leg[k].stale;
+        if (chooses) assert_true(stale > 0);
         T_OK(fit(&s, NULL, false, 0, order, &g));
         assert_memory_equal(f->theta[0], g->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
         forecast_free(&f->model);

@@ -100,6 +100,7 @@ static void add_reached(const struct fit *t, struct state_file *f) {
     if (f->timeless || !s) return;
     add(f, "store.reached", DTYPE_I64, s->count, REACHED_COUNTS);
     add(f, "store.gain", DTYPE_F64, s->gain, (i64)COUNT(s->gain));
+    add(f, "store.decisions", DTYPE_U8, t->f->store->decision, (i64)sizeof t->f->store->decision);
 }
 
 static void add_pause(const struct fit *t, struct state_file *f) {

@@ -7,12 +7,26 @@
 enum { STORE_DECISIONS = 32, STORE_WHY = 160 };
 
 /* What followed the clock: a resumed run, and one that lost a rank, goes on with it (reached.c). */
-enum { REACHED_SET, REACHED_BASE, REACHED_LOCAL, REACHED_LEGS, REACHED_CODEC, REACHED_CHOICE, REACHED_COUNTS };
+enum {
+    REACHED_SET,   /* 1 */
+    REACHED_BASE,  /* first step of round 0 */
+    REACHED_LOCAL, /* steps of a ticket */
+    REACHED_LEGS,  /* that were seen */
+    REACHED_CODEC,
+    REACHED_CHOICE, /* hash of the options */
+    REACHED_STALE,  /* the chooser's (choose.c) from here on */
+    REACHED_VOTES,
+    REACHED_TRIES,
+    REACHED_BACK_STALE,
+    REACHED_BACK_LOCAL,
+    REACHED_SETTLED,
+    REACHED_DECISIONS, /* of the record */
+    REACHED_COUNTS
+};
 enum { CODEC_NOT_JUDGED, CODEC_KEPT, CODEC_OFF };
 struct store_reached {
-    i64 count[REACHED_COUNTS]; /* set: 1; first step of round 0; steps of a ticket; legs that were seen; codec; hash of the
-                                  options */
-    f64 gain[2];               /* of the chooser: best, before */
+    i64 count[REACHED_COUNTS];
+    f64 gain[3]; /* of the chooser: best, before, that to go back to */
 };
 
 struct store_record {

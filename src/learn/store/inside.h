@@ -70,10 +70,11 @@ void carry_keep(const struct fit *t, struct store_run *r, i64 step);
 /* record.c: RUN/order.txt */
 err order_open(struct fit *t, struct store_run *r);
 void order_close(struct order *o);
-/* What a leg was besides the order of its updates: its last round, steps of a ticket, whether the codec was in use. */
+/* What a leg was besides the order of its updates: its last round, steps of a ticket, whether the codec was in use, staleness. */
 struct order_leg {
     i64 last, local;
     bool codec;
+    i64 stale; /* rounds, STORE_UNBOUNDED */
 };
 /* The leg of a record that begins with this step: E106 where there is none. */
 err order_find(struct order *o, i32 member, i64 step, struct order_leg *as, const struct pstore_record **out);
@@ -90,11 +91,16 @@ void chooser_free(struct chooser *c);
 struct leg_facts {
     i64 step, steps;             /* at the end of the leg; of it */
     f64 seconds, waited, worked; /* of the slowest rank; of all workers together */
+    f64 fastest, slowest;        /* seconds of a ticket */
+    f64 round, dealt;            /* of a round; of one without waits for other workers (store/store.h) */
     f64 loss;                    /* mean training loss of the leg */
     i32 workers;
 };
 void chooser_save(const struct chooser *c, struct store_reached *to);
-void chooser_load(struct chooser *c, const struct store_reached *from);
+bool chooser_sound(const struct store_reached *from);
+void chooser_load(struct chooser *c, struct store_run *r, const struct store_reached *from);
+void chooser_replay(struct chooser *c, struct store_run *r, i64 stale); /* the staleness of a recorded leg; NULL = fixed */
+i64 chooser_until(const struct chooser *c, i64 step, i64 until); /* the leg's end: --store auto cuts the first ones short */
 void chooser_see(struct chooser *c, struct store_run *r, const struct leg_facts *f, const struct events *to);
 
 #endif

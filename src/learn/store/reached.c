@@ -1,4 +1,4 @@
-/* reached.c - what followed the clock: local steps of --store auto and --granularity SECONDS, a codec that was switched off.
+/* reached.c - what followed the clock: choices of --store auto, steps of --granularity SECONDS, a codec that was switched off.
  *
  *     after a leg   struct store_run --> record.reached --> checkpoint; the record survives the death of a rank
  *     resumed       struct store_run <-- record.reached <-- checkpoint */
@@ -26,6 +26,7 @@ void reached_save(struct store_run *r) {
     to->count[REACHED_LOCAL] = r->local;
     to->count[REACHED_CODEC] = !r->judged ? CODEC_NOT_JUDGED : r->codec ? CODEC_KEPT : CODEC_OFF;
     to->count[REACHED_CHOICE] = choice_of(r);
+    to->count[REACHED_DECISIONS] = r->record->ndecision;
     chooser_save(r->chooser, to);
 }
 
@@ -33,18 +34,23 @@ void reached_save(struct store_run *r) {
 static bool is_sound(const struct store_reached *from) {
     const i64 *c = from->count;
     return c[REACHED_SET] == 1 && c[REACHED_BASE] >= 0 && c[REACHED_BASE] <= STEPS_LIMIT && c[REACHED_LOCAL] >= 1 &&
-           c[REACHED_LOCAL] <= LOCAL_LIMIT && c[REACHED_LEGS] >= 0 && c[REACHED_CODEC] >= CODEC_NOT_JUDGED &&
-           c[REACHED_CODEC] <= CODEC_OFF;
+           c[REACHED_LOCAL] <= LOCAL_LIMIT && c[REACHED_CODEC] >= CODEC_NOT_JUDGED && c[REACHED_CODEC] <= CODEC_OFF &&
+           chooser_sound(from);
+}
+
+static void take_decisions(struct store_record *s) {
+    s->ndecision = (i32)lmax(0, lmin(STORE_DECISIONS, s->reached.count[REACHED_DECISIONS]));
+    for (i32 k = 0; k < s->ndecision; k++) s->decision[k].what[STORE_WHY - 1] = 0;
 }
 
 void reached_load(struct store_run *r) {
     const struct store_reached *from = &r->record->reached;
     if (!is_sound(from) || from->count[REACHED_CHOICE] != choice_of(r)) return;
     r->base = from->count[REACHED_BASE];
+    take_decisions(r->record);
     if (r->chooser) {
         r->local = from->count[REACHED_LOCAL];
-        r->now.value = (f64)r->local;
-        chooser_load(r->chooser, from);
+        chooser_load(r->chooser, r, from);
     }
     if (from->count[REACHED_CODEC] == CODEC_NOT_JUDGED || r->spec.keeps_codec || r->spec.replay) return;
     r->judged = true;

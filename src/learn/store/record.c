@@ -1,8 +1,9 @@
 /* record.c - the order in which servers applied pushes and answered pulls, as text: RUN/order.txt, and --replay.
  *
- *     stretto order 1
- *     leg MEMBER STEP LAST LOCAL CODEC SERVERS PARTS TICKETS EVENTS   rounds of LOCAL steps up to LAST, CODEC 0: without
- *                                                                   the codec; then the worker of each ticket
+ *     stretto order 2
+ *     leg MEMBER STEP LAST LOCAL CODEC SERVERS PARTS TICKETS EVENTS STALE   rounds of LOCAL steps up to LAST, CODEC 0: without
+ *                                                                   the codec; STALE rounds of staleness, 1000: or more;
+ *                                                                   then the worker of each ticket
  *     0 1 1 0 ..
  *     COUNT event event ..                                  a line for each server (store/store.h: struct pstore_record)
  *
@@ -15,7 +16,8 @@
 #include "base/mem.h"
 #include "learn/store/inside.h"
 
-#define TITLE "stretto order 1\n"
+#define TITLE "stretto order 2\n"
+enum { STALE_MOST = 1000 };
 #define RECORD_MOST ((i64)1 << 32)
 
 struct leg {
@@ -89,20 +91,20 @@ static err read_events(struct scan *s, struct pstore_record *r) {
 }
 
 static err read_leg(struct order *o, struct scan *s) {
-    enum { NUMBERS = 9, SERVERS = 5, PARTS = 6 };
+    enum { NUMBERS = 10, SERVERS = 5, PARTS = 6, STALE = 9 };
     i64 v[NUMBERS];
     static const i64 most[NUMBERS] = {MEMBERS_MAX, 1000000000000, 1000000000000, 1000000,  1,
-                                      COMM_RANKS,  COMM_RANKS,    100000000,     100000000};
-    if (strncmp(s->p, "leg ", 4) != 0) return spoiled(s, "\"leg\" with nine numbers is expected");
+                                      COMM_RANKS,  COMM_RANKS,    100000000,     100000000, STALE_MOST};
+    if (strncmp(s->p, "leg ", 4) != 0) return spoiled(s, "\"leg\" with ten numbers is expected");
     s->p += 4;
     for (i32 i = 0; i < NUMBERS; i++)
         if (!number(s, i == 3 || i == SERVERS || i == PARTS, most[i], &v[i]))
             return spoiled(s, "a number of the leg is missing or out of range");
-    if (!end_of_line(s)) return spoiled(s, "nine numbers are expected");
+    if (!end_of_line(s)) return spoiled(s, "ten numbers are expected");
     if (v[7] + v[8] * v[SERVERS] > (i64)strlen(s->p)) return spoiled(s, "the leg is cut off");
     GROW(o->leg, o->n, o->cap);
     struct leg *l = &o->leg[o->n++];
-    *l = (struct leg){.member = v[0], .step = v[1], .as = {v[2], v[3], v[4] != 0}};
+    *l = (struct leg){.member = v[0], .step = v[1], .as = {v[2], v[3], v[4] != 0, v[STALE]}};
     l->r = (struct pstore_record){.nserver = (i32)v[SERVERS], .parts = (i32)v[PARTS], .tickets = v[7], .events = v[8]};
     NEW(l->r.owner, v[7]);
     NEW(l->r.event, v[8] * v[SERVERS]);
@@ -151,8 +153,9 @@ err order_add(struct order *o, i32 member, i64 step, const struct order_leg *as,
     if (!o->path) return 0;
     FILE *f = fopen(o->path, "a");
     if (!f) return file_failed(o->path);
-    fprintf(f, "leg %d %lld %lld %lld %d %d %d %lld %lld\n", member, (long long)step, (long long)as->last, (long long)as->local,
-            as->codec, r->nserver, r->parts, (long long)r->tickets, (long long)r->events);
+    fprintf(f, "leg %d %lld %lld %lld %d %d %d %lld %lld %lld\n", member, (long long)step, (long long)as->last,
+            (long long)as->local, as->codec, r->nserver, r->parts, (long long)r->tickets, (long long)r->events,
+            (long long)lmin(as->stale, STALE_MOST));
     for (i64 i = 0; i < r->tickets; i++) fprintf(f, i ? " %u" : "%u", r->owner[i]);
     fputc('\n', f);
     for (i32 k = 0; k < r->nserver; k++) {

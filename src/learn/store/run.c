@@ -104,11 +104,15 @@ void store_record_free(struct forecaster *f) {
     f->store = NULL;
 }
 
+/* auto begins with synchronous rounds of one local step. */
+static struct store_choice first_choice(const struct store_run *r) {
+    return r->spec.choice.policy->chooses ? (struct store_choice){store_policy_find("local"), 1} : r->spec.choice;
+}
+
 static err prepare(struct fit *t, struct store_run *r) {
     r->spec = t->job->use.store;
     TRY(open_record(t, r));
-    r->now = r->spec.choice;
-    if (r->now.policy->chooses) r->now = (struct store_choice){store_policy_find("local"), 1};
+    r->now = first_choice(r);
     r->gradients = store_pushes_gradients(&r->spec);
     r->alpha = (f32)(ELASTIC / store_parts(t));
     r->local = local_of(t, r);
@@ -155,6 +159,7 @@ err store_fresh(struct fit *t) {
     r->begun = false;
     r->last_loss = 0;
     r->base = 0;
+    r->now = first_choice(r);
     r->local = local_of(t, r);
     chooser_free(r->chooser);
     TRY(chooser_new(r, &r->chooser));
@@ -203,6 +208,7 @@ static err replayed(struct fit *t, struct store_run *r, i64 *last, const struct 
     TRY(order_find(r->order, t->at.member, r->state->step, &as, replay));
     *last = as.last;
     r->local = as.local;
+    chooser_replay(r->chooser, r, as.stale);
     if (!as.codec && r->codec) pstore_drop_codec(r->ps);
     r->codec = as.codec;
     return 0;
@@ -212,10 +218,11 @@ static err run_leg(struct fit *t, struct store_run *r, i64 first, i64 last, cons
                    struct pstore_leg *leg) {
     struct pstore_record record = {0};
     const bool records = r->order && !replay;
+    pstore_set_policy(r->ps, &r->now); /* --store auto changes it */
     TRY(pstore_begin(r->ps, first, last, replay));
     err e = pstore_worker(r->ps) >= 0 ? store_work(t, r) : 0;
     if (e >= 0) e = pstore_end(r->ps, leg, records ? &record : NULL);
-    const struct order_leg as = {leg->end, r->local, r->codec};
+    const struct order_leg as = {leg->end, r->local, r->codec, store_staleness(&r->now)};
     if (e >= 0 && records) e = order_add(r->order, t->at.member, r->state->step, &as, &record);
     if (e >= 0 && t->job->use.heal) e = pstore_share_state(r->ps);
     if (e < 0) pstore_stop(r->ps);
@@ -273,6 +280,7 @@ err store_leg(void *fit, struct train_state *s, i64 until) {
     const struct pstore_record *replay;
     i64 last;
     r->state = s;
+    until = chooser_until(r->chooser, s->step, until);
     TRY(replayed(t, r, &last, &replay));
     if ((s->step - r->base) % r->local) r->base = s->step;
     const i64 all = s->end, first = (s->step - r->base) / r->local;
@@ -288,7 +296,17 @@ err store_leg(void *fit, struct train_state *s, i64 until) {
     judge_codec(t, r, &leg);
     s->loss_sum += mean * (f64)rounds;
     s->loss_count += rounds;
-    struct leg_facts facts = {step, step - s->step, clock_now() - t0, leg.waited, leg.worked, mean, store_parts(t)};
+    struct leg_facts facts = {.step = step,
+                              .steps = step - s->step,
+                              .seconds = clock_now() - t0,
+                              .waited = leg.waited,
+                              .worked = leg.worked,
+                              .fastest = leg.fastest,
+                              .slowest = leg.slowest,
+                              .round = leg.round,
+                              .dealt = leg.dealt,
+                              .loss = mean,
+                              .workers = store_parts(t)};
     s->step = step;
     if (r->chooser) TRY(slowest(t, facts.seconds, &facts.seconds));
     if (r->chooser && !replay && rounds > 0) chooser_see(r->chooser, r, &facts, t->job->use.events);

@@ -1,10 +1,11 @@
-/* auto.c - local SGD whose number of local steps follows from waits and the fall of the loss (learn/store/choose.c). */
+/* auto.c - asynchronous, local or synchronous steps, by what the workers' steps and messages take and the fall of the loss
+ * (learn/store/choose.c). */
 #include "store/policy.h"
 
 extern const struct store_policy store_auto;
 const struct store_policy store_auto = {
     .name = "auto",
-    .help = "local steps, more while workers wait, fewer as the loss falls more slowly",
+    .help = "asynchronous or local steps where they are faster, then synchronous as the loss falls more slowly",
     .local = 1,
     .chooses = true,
 };
