@@ -166,7 +166,7 @@ class Bits(Devices):
     def stores(self):
         """The weights are the host's between two steps: the store writes them."""
         two = "opencl:0,opencl:1"
-        for store in ("ssp:0", "sync --servers 1", "local:2"):
+        for store in ("ssp:0 --granularity 1step", "sync --servers 1", "local:2"):
             words = ["--members", "1", "--store", *store.split()]
             devices = two + ",cpu" if "--servers" in words else two
             ranks = ["--ranks", "3" if "--servers" in words else "2"]

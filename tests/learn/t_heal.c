@@ -2,6 +2,7 @@
  * nobody.  Ranks are threads over a transport on which one falls silent and is gone: any of them, the first, two of three. */
 #include <dirent.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,12 +22,19 @@ struct rank {
     err e;
     struct err_record why;
     pthread_t thread;
+    struct events events;
+    char said[300]; /* of the recovery */
 };
 
 static void on_heal(void *rank, const struct comm_loss *loss) {
     struct rank *r = rank;
     r->loss = *loss;
     r->losses++;
+}
+
+static void on_event(void *rank, const struct event *e) {
+    struct rank *r = rank;
+    if (e->kind == EVENT_WARNING && strstr(e->text, " died: ")) snprintf(r->said, sizeof r->said, "%s", e->text);
 }
 
 /* As ranks part at the end of a run (api/ranks.c): who has left the fit still answers those who have not. */
@@ -71,7 +79,10 @@ static void run(const struct session *s, const struct comm_fault *fault, i32 ran
         T_OK(machine_parse("host(cpu)", &r[k].machine));
         T_OK(machine_ranks(&r[k].machine, ranks, &r[k].all));
         r[k].job.use = (struct resources){.kern = s->use->kern, .machine = &r[k].machine, .parallel = s->use->parallel,
-                                          .balance = true, .heal = true, .comm = comm[k], .ranks = ranks > 1 ? &r[k].all : NULL};
+                                          .balance = true, .heal = true, .comm = comm[k], .ranks = ranks > 1 ? &r[k].all : NULL,
+                                          .store = s->t->job.use.store};
+        r[k].events = (struct events){.sink = {{on_event, &r[k]}}, .n = 1};
+        r[k].job.use.events = &r[k].events;
         r[k].job.healed = on_heal;
         r[k].job.owner = &r[k];
     }
@@ -224,7 +235,36 @@ TEST(a_rank_dies_beside_checkpoints) {
     session_end(&s);
 }
 
-T_MAIN(cmocka_unit_test(a_rank_dies_at_any_time), cmocka_unit_test(a_rank_dies_where_an_ensemble_ends_early),
+/* Two servers and a worker: a server that dies before the worker has its first weights of a later leg costs nothing, its momentum
+ * included. */
+TEST(a_server_that_dies_at_the_begin_of_a_leg_leaves_its_momentum) {
+    static struct rank one[RANKS], r[RANKS];
+    static const char *const more[] = {"base",  "none",     "guard",   "no", "members", "1",  "refit-all", "no",
+                                       "steps", "24",       "batch",   "8",  "hidden",  "64", "validate-every", "8",
+                                       "store", "diloco:4", "servers", "2",  "ranks",   "3",  NULL};
+    struct session s = session_run(session_rows(200), plain, more);
+    i32 begins = 0, same = 0;
+    run(&s, NULL, RANKS, NULL, one);
+    T_OK(one->e);
+    for (u64 die = 8; die < 400; die++) {
+        const struct comm_fault f = {.rank = 1, .die = die, .rank2 = -1};
+        run(&s, &f, RANKS, NULL, r);
+        const bool died = r[1].e < 0;
+        if (died && (r[0].e < 0 || r[2].e < 0)) fail_msg("death at message %d: %s / %s", (int)die, r[0].why.text, r[2].why.text);
+        const bool begin = died && (strstr(r[2].said, "from step 8 ") || strstr(r[2].said, "from step 16 "));
+        begins += begin;
+        same += begin && same_model(r[0].f, one->f);
+        done(r, RANKS);
+        if (!died || same > 0) break;
+    }
+    printf("%d deaths before the end of a leg's first round, %d without loss\n", begins, same);
+    assert_true(same > 0);
+    done(one, RANKS);
+    session_end(&s);
+}
+
+T_MAIN(cmocka_unit_test(a_server_that_dies_at_the_begin_of_a_leg_leaves_its_momentum),
+       cmocka_unit_test(a_rank_dies_at_any_time), cmocka_unit_test(a_rank_dies_where_an_ensemble_ends_early),
        cmocka_unit_test(a_rank_dies_where_every_row_has_its_loss),
        cmocka_unit_test(two_ranks_die), cmocka_unit_test(the_one_that_gives_its_state_dies),
        cmocka_unit_test(a_rank_dies_beside_checkpoints))

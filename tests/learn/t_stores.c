@@ -46,7 +46,10 @@ static void same_weights(const struct session *a, const struct session *b) {
 TEST(synchronous_stores_have_the_bits_of_synchronous_ranks) {
     const struct session_more plain = more(1, "sync", NULL, NULL, NULL, NULL);
     struct session want = trained(&plain);
-    const struct session_more c[] = {more(2, "ssp:0", NULL, NULL, NULL, NULL), more(4, "ssp:0", NULL, NULL, NULL, NULL),
+    const struct session_more c[] = {more(2, "ssp:0", "granularity", "1step", NULL, NULL),
+                                     more(4, "ssp:0", "granularity", "1step", NULL, NULL),
+                                     more(2, "ssp:0", NULL, NULL, NULL, NULL), /* the plan's messages: any number of workers */
+                                     more(3, "ssp:0", NULL, NULL, NULL, NULL),
                                      more(3, "sync", "servers", "1", NULL, NULL),
                                      more(4, "sync", "servers", "2", "granularity", "1step*tensor")};
     for (size_t i = 0; i < COUNT(c); i++) {
@@ -188,7 +191,7 @@ static void resumes(const struct session_more *m, i32 id) {
 
 /* States of codecs, of worker and server optimisers, of spans of time are in the checkpoint. */
 TEST(resumed_runs_have_the_bits_of_undisturbed_ones) {
-    const struct session_more c[] = {more(2, "ssp:0", NULL, NULL, NULL, NULL),
+    const struct session_more c[] = {more(2, "ssp:0", "granularity", "1step", NULL, NULL),
                                      more(3, "sync", "servers", "1", "codec", "sign"),
                                      more(2, "sync", "codec", "powersgd:2", NULL, NULL),
                                      more(2, "diloco:5", "codec", "bf16", NULL, NULL),

@@ -176,6 +176,7 @@ static err continue_fit(struct fit *t, i32 root, bool alike, bool ready, const s
     }
     const struct progress mine = progress_of(t);
     set_progress(t, s);
+    TRY(store_lost(t, loss));
     if (alike) TRY(store_salvage(t, loss));
     TRY(prepare_again(t));
     const err e = alike ? 0 : receive_state(t, root, s);

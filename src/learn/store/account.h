@@ -36,6 +36,7 @@ struct store_record {
     i64 pushes, refused, sent, whole, messages, stale[STALE_BINS];
     f64 waited, worked; /* seconds of all workers */
     struct store_reached reached;
+    f32 *kept; /* [states][ntheta] of a server optimiser that the engine does not hold, over the death of a rank; NULL = none */
     i32 ndecision;
     struct store_decision { /* of --store auto */
         i32 member;

@@ -100,8 +100,29 @@ static err open_record(struct fit *t, struct store_run *r) {
 }
 
 void store_record_free(struct forecaster *f) {
+    if (f->store) mem_free(f->store->kept);
     mem_free(f->store);
     f->store = NULL;
+}
+
+/* The states of the servers' optimiser from before the death of a rank, once. */
+static void take_kept(const struct fit *t, struct store_run *r) {
+    const i64 n = t->f->net.ntheta;
+    const f32 *from = r->record->kept;
+    for (i32 k = 0; from && k < r->server->nstate && r->owns_server_state; k++, from += n)
+        memcpy(r->server_state[k], from, sizeof *from * (size_t)n);
+    mem_free(r->record->kept);
+    r->record->kept = NULL;
+}
+
+static err keep_states(const struct fit *t, struct store_run *r) {
+    const i64 n = t->f->net.ntheta;
+    mem_free(r->record->kept);
+    r->record->kept = NULL;
+    if (!r->owns_server_state) return 0;
+    NEW(r->record->kept, r->server->nstate * n);
+    for (i32 k = 0; k < r->server->nstate; k++) memcpy(r->record->kept + k * n, r->server_state[k], sizeof(f32) * (size_t)n);
+    return 0;
 }
 
 /* auto begins with synchronous rounds of one local step. */
@@ -120,6 +141,7 @@ static err prepare(struct fit *t, struct store_run *r) {
     TRY(store_layout(t, r));
     TRY(carry_new(t, r));
     TRY(server_optimiser(t, r));
+    take_kept(t, r);
     if (r->now.policy->own_weights) ARENA_NEW(&r->arena, r->own, t->f->net.ntheta);
     TRY(open_store(t, r));
     TRY(count_private(t, r));
@@ -230,21 +252,29 @@ static err run_leg(struct fit *t, struct store_run *r, i64 first, i64 last, cons
     return e;
 }
 
+/* Servers that serve no more; between legs every rank has the states of the servers' optimiser. */
+err store_lost(struct fit *t, const struct comm_loss *loss) {
+    struct store_run *r = t->store;
+    i32 died = 0;
+    if (!r) return 0;
+    for (i32 i = 0; i < loss->n; i++) died += loss->rank[i] < r->spec.servers;
+    t->own.use.store.servers -= died;
+    return keep_states(t, r);
+}
+
 /* What is left of the leg that a death has ended. */
 err store_salvage(struct fit *t, const struct comm_loss *loss) {
     struct store_run *r = t->store;
     i64 round, lost;
     if (!r || !r->in_leg) return 0;
     TRY(pstore_salvage(r->ps, loss, &round, &lost));
+    TRY(keep_states(t, r));
     t->at.state.step = lmax(t->at.state.step, lmin(r->base + round * r->local, t->at.state.end));
     t->at.state.place = PLACE_BORDER;
     if (lost > 0)
         event_note(t->job->use.events, EVENT_WARNING,
                    "%lld of %d shards of the weights had their server on it: they go on as a worker pulled them last",
                    (long long)lost, pstore_shards(r->ps, &(const struct store_shard *){NULL}));
-    i32 died = 0; /* servers that serve no more */
-    for (i32 i = 0; i < loss->n; i++) died += loss->rank[i] < r->spec.servers;
-    t->own.use.store.servers -= died;
     return 0;
 }
 

@@ -29,7 +29,9 @@ void store_drop(struct fit *t);
 err store_fresh(struct fit *t);                                 /* a member begins: nothing is left of the one before */
 void store_begin_run(struct fit *t, const struct train_job *j); /* borrowed until the next one */
 err store_leg(void *fit, struct train_state *s, i64 until);
-/* After the death of a rank, before the plan is made anew: the state of the leg that failed becomes that of all survivors. */
+/* After the death of a rank, before the plan is made anew: what of the store is gone; the state of the leg that failed becomes
+ * that of all survivors. */
+err store_lost(struct fit *t, const struct comm_loss *loss);
 err store_salvage(struct fit *t, const struct comm_loss *loss);
 err store_report(struct fit *t); /* after training: what was sent, how stale pushes were */
 

@@ -91,9 +91,15 @@ err store_spec_read(const struct options *o, struct store_spec *out) {
 
 bool store_is_lossless(const struct store_spec *s) { return strcmp(s->codec.codec->name, "none") == 0; }
 
+/* Synchronous sums of the gradients of single steps: sync, delay1, ssp:0. */
+static bool sums_gradients(const struct store_choice *c) {
+    const struct store_policy *p = c->policy;
+    return p->plain || (store_staleness(c) == 0 && p->local == 1 && !p->chooses);
+}
+
 bool store_is_plain(const struct store_spec *s) {
     if (!s->choice.policy) return true; /* nobody has asked for a store */
-    return s->choice.policy->plain && store_is_lossless(s) && s->servers == 0 && s->every == EVERY_POLICY &&
+    return sums_gradients(&s->choice) && store_is_lossless(s) && s->servers == 0 && s->every == EVERY_POLICY &&
            s->piece == PIECE_MODEL && !s->worker && !s->server && s->server_lr < 0 && !s->by_time && !s->replay;
 }
 
