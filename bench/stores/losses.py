@@ -64,6 +64,7 @@ SGD = ["--optim", "sgd", "--momentum", "0.9"]
 VARIANTS = [("none", []), ("fp16", ["--codec", "fp16"]), *((c, ["--codec", c]) for c, _ in CODECS),
             ("none, sgd lr 0.1", [*SGD, "--lr", "0.1"]), ("none, sgd lr 0.3", [*SGD, "--lr", "0.3"]),
             ("sign, adam on workers", ["--codec", "sign", "--worker-optim", "adam"]),
+            ("sign, adam on workers, 4 steps", ["--codec", "sign", "--worker-optim", "adam", "--granularity", "4steps"]),  # bytes: against f32 as often
             *(("%s, sgd lr %s" % (c, lr), ["--codec", c, *SGD, "--lr", lr]) for c in ("topk:0.01", "sign") for lr in ("0.1", "0.3"))]
 
 
