@@ -96,6 +96,12 @@ void build_floor_times(struct build *b); /* moves the times down to the steps of
 /* A remedy for rows (two or more) that lie at no common step. */
 enum { RESAMPLE_FIX = 80 };
 err build_resample_fix(const struct build *b, char out[RESAMPLE_FIX]);
+/* build_delta.c, --time-delta: a copy of b->t with a column DELTA_NAME, which shares all else with it and is released with
+ * delta_free; build_delta fills it and makes records the steps. E106, E601. */
+#define DELTA_NAME "time_delta"
+err delta_table(const struct build *b, struct table *out);
+void delta_free(struct table *t);
+err build_delta(struct build *b);
 err build_grid(struct build *b);     /* build_gaps.c: frequency, absent rows */
 err build_values(struct build *b, struct series *s); /* build_values.c: columns, missing cells, absurd values */
 

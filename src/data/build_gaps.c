@@ -100,10 +100,11 @@ static err other_step(const struct build *b) {
 }
 
 static err irregular(const struct build *b, const struct gap_count *g) {
-    char where[256], from[32], to[32], resample[RESAMPLE_FIX], fix[RESAMPLE_FIX + 100];
+    char where[256], from[32], to[32], resample[RESAMPLE_FIX], fix[RESAMPLE_FIX + 200];
     struct freq none = {0};
     TRY(build_resample_fix(b, resample));
-    snprintf(fix, sizeof fix, "%s\n--time-format row   (rows are the time)   or   another --freq", resample);
+    snprintf(fix, sizeof fix, "%s%s\n--time-format row   (rows are the time)   or   another --freq", resample,
+             b->panel ? "" : "\n--time-delta   (records are the steps, the time between them is an input)");
     table_where(b->t, b->row[g->first_off], NULL, where);
     time_format(b->time[g->first_off - 1], &none, from);
     time_format(b->time[g->first_off], &none, to);

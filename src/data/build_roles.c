@@ -324,6 +324,8 @@ static err assign(struct build *b, u8 *role) {
     TRY(give_list(b, role, b->o->fixed, ROLE_STATIC));
     TRY(find_time(b, role));
     if (b->nid == 0) TRY(refuse_swapped(b, role));
+    const i32 delta = b->o->time_delta ? table_find(b->t, DELTA_NAME) : -1;
+    if (delta >= 0 && role[delta] == ROLE_NONE) role[delta] = ROLE_PAST;
     const char *target = text_or(b->o->target, "");
     bool named = *target && (strcmp(target, "all") != 0 || table_find(b->t, "all") >= 0);
     TRY(named ? give_list(b, role, target, ROLE_TARGET) : find_target(b, role));

@@ -11,6 +11,7 @@ static err build(struct build *b, struct series *s) {
     TRY(build_roles(b));
     if (b->found) memcpy(b->found->roles, b->roles, sizeof b->roles);
     err e = build_times(b);
+    if (e >= 0 && b->o->time_delta) e = build_delta(b);
     if (e >= 0) e = build_grid(b);
     if (e >= 0 && b->panel) e = build_panel_place(b);
     if (e < 0) TRY(build_problem(b, NO_COLUMN, e)); /* if problems are collected, those of cells follow */
@@ -23,10 +24,14 @@ err series_inspect(const struct table *t, const struct series_options *o, struct
     struct series *s;
     NEW(s, 1);
     struct build b = {.t = t, .o = o, .found = found};
-    err e = build(&b, s);
+    struct table longer = {0};
+    err e = o->time_delta ? delta_table(&b, &longer) : 0;
+    if (o->time_delta) b.t = &longer;
+    if (e >= 0) e = build(&b, s);
     if (e < 0) e = build_problem(&b, NO_COLUMN, e); /* a problem that prevents further checks */
     bool bad = e < 0 || b.bad;
     build_free(&b);
+    delta_free(&longer);
     if (bad) series_free(s);
     else *out = s;
     return e;

@@ -56,6 +56,7 @@ struct series_options series_options_of(const struct options *o) {
                                    .gaps = o->gaps,
                                    .dups = o->dups,
                                    .resample = o->resample,
+                                   .time_delta = o->time_delta,
                                    .since = o->since,
                                    .until = o->until};
 }

@@ -244,5 +244,71 @@ class Resample(Case):
             self.assertIn("--resample", said)
 
 
+class TimeDelta(Case):
+    """--time-delta gives the model of the file that has the interval as a column of its own."""
+    FEW = ("--target", "y", "--horizon", 4, "--steps", 30, "--members", 1, "--base", "none", "--no-guard", "--test", 60, "--quiet")
+
+    def records(self, n=500):
+        """A value that returns to 2 as time goes by: how far depends on the interval. [(time, interval, value)]"""
+        draw = random.Random(5)
+        time, y, out = datetime.datetime(2024, 1, 1), 0.0, []
+        for _ in range(n):
+            gap = draw.randrange(60, 9000)
+            time += datetime.timedelta(seconds=gap)
+            y = 2 + (y - 2) * math.exp(-gap / 3600) + draw.gauss(0, 0.3)
+            out.append((time, gap, round(y, 3)))
+        return out
+
+    def same(self, records, role, future=0):
+        """Trains on times with --time-delta, and on row numbers with the logarithm of the interval as a column."""
+        gaps = [gap for _, gap, _ in records]
+        gaps[0] = gaps[1]
+        values = [f"{y}" for _, _, y in records]
+        values[len(values) - future:] = [""] * future
+        self.write("times.csv", "t,y\n" + "".join(f"{t},{y}\n" for (t, _, _), y in zip(records, values)))
+        self.write("rows.csv", "time_delta,y\n" + "".join(f"{math.log(gap)!r},{y}\n" for gap, y in zip(gaps, values)))
+        self.stretto("train", "times.csv", *self.FEW, "--time-delta", *(("--known", "time_delta") if role == "--known" else ()),
+                     "-o", "times.model")
+        self.stretto("train", "rows.csv", *self.FEW, role, "time_delta", "-o", "rows.model")
+        want = self.stretto("predict", "rows.model", "rows.csv").out
+        self.assertEqual(self.stretto("predict", "times.model", "times.csv").out, want)
+        return table(want)
+
+    def test_the_interval_is_an_input_known_in_the_past(self):
+        rows = self.same(self.records(), "--past")
+        self.assertEqual([row["time"] for row in rows if row["step"] == "1"], ["row 500"])
+
+    def test_with_known_times_ahead_the_forecast_follows_them(self):
+        records = self.records()
+        rows = self.same(records, "--known", future=4)
+        other = [(t + datetime.timedelta(hours=200) if i >= 497 else t, gap + (720000 if i == 497 else 0), y)
+                 for i, (t, gap, y) in enumerate(records)]
+        self.write("later.csv", "t,y\n" + "".join(f"{t},{y if i < 496 else ''}\n" for i, (t, _, y) in enumerate(other)))
+        later = table(self.stretto("predict", "times.model", "later.csv").out)
+        self.assertNotEqual([row["mean"] for row in later], [row["mean"] for row in rows])
+
+    def test_records_of_one_time_are_merged_first(self):
+        records = self.records(300)
+        twice = "t,y\n" + "".join(f"{t},{y - 1}\n{t},{y + 1}\n" for t, _, y in records)
+        self.write("twice.csv", twice)
+        self.same(records, "--past")
+        want = self.stretto("predict", "times.model", "times.csv").out
+        self.assertEqual(self.stretto("predict", "times.model", "twice.csv", "--dups", "mean").out, want)
+
+    def test_what_has_no_intervals_is_refused(self):
+        self.write("d.csv", "t,y\n" + "".join(f"2024-01-{d:02d},{d % 5}\n" for d in range(1, 31)))
+        self.write("n.csv", "y,z\n" + "1,2\n2,3\n3,4\n" * 20)
+        self.write("own.csv", "t,y,time_delta\n" + "".join(f"2024-01-{d:02d},{d % 5},1\n" for d in range(1, 31)))
+        self.write("p.csv", panel())
+        for words in ("d.csv", "--freq", "1d"), ("d.csv", "--resample", "7d"), ("n.csv",), ("own.csv",), ("p.csv", "--id", "shop,item"):
+            said = self.stretto("train", *words, "--target", "y", "--time-delta", "-o", "x.model", status=None).err
+            self.assertIn("E106", said, words)
+            self.assertIn("--time-delta", said)
+
+    def test_check_offers_it_where_times_are_irregular(self):
+        self.write("t.csv", "t,y\n" + "".join(f"{t},{y}\n" for t, _, y in self.records(100)))
+        self.assertIn("--time-delta", self.stretto("check", "t.csv", status=None).out)
+
+
 if __name__ == "__main__":
     e2e.main()
