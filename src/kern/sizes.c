@@ -10,8 +10,8 @@ i64 cell_bias_floats(enum cell_kind kind, i32 H) { return (i64)round_up(H, LANES
 /* One cache line of padding: rows of a power of two of floats would share few sets of L1. */
 i64 cell_gather_row(i32 I, i32 H) { return round_up(I + H, LANES) + LANES; }
 
-/* A batch has about 16 micro-batches (ADR 003), and dW takes 256 rows of each at a time. */
+/* A batch has about 16 micro-batches (ADR 003), and dW takes 256 rows of each at a time; a batch of one row has no others. */
 i32 cell_gather_rows(i32 T, i32 B) {
     enum { ROWS = 16 * 256 };
-    return imin(T, imax(1, ROWS / imax(1, B)));
+    return B > 1 ? imin(T, imax(1, ROWS / B)) : 0;
 }

@@ -177,7 +177,7 @@ TEST(product_that_a_device_has_no_memory_for_names_one_that_has) {
 TEST(single_cut_that_a_device_has_no_memory_for_names_one_that_has) {
     struct plan *p;
     stack(40);
-    struct plan_request q = request("cpu*8 memory=1800000", 16, "data:2");
+    struct plan_request q = request("cpu*8 memory=2000000", 16, "data:2");
     T_FAILS(plan_make(&q, &p), E601);
     assert_non_null(strstr(err_last()->text, "data:2 does not fit: device r0.cpu0 would hold"));
     assert_string_equal(err_last()->fix, "--parallel data:4");
