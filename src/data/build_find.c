@@ -143,8 +143,8 @@ static bool listed(const struct build *b, const char *list, i32 col) {
 static bool counts(const struct column *c, i64 nrow) {
     const f64 step = nrow > 1 ? c->number[1] - c->number[0] : 0;
     for (i64 i = 2; i < nrow; i++)
-        if (fabs(c->number[i] - c->number[i - 1] - step) > 1e-6 * fabs(step)) return false;
-    return step != 0;
+        if (!(fabs(c->number[i] - c->number[i - 1] - step) <= 1e-6 * fabs(step))) return false; /* also an empty cell */
+    return !isnan(step) && step != 0;
 }
 
 static bool ascends(const struct column *c, i64 nrow) {

@@ -115,7 +115,7 @@ static err row_time(struct build *b, i64 row, const enum unit *unit) {
         if (col->type == COL_TIME) sum += col->time[row];
         else if (k == 0 && u == UNIT_DAY && time_of_number(TIME_COMPACT, v, &t)) sum += t; /* 20110102 */
         else if (col->type == COL_CATEGORY && u == UNIT_HOUR) continue;
-        else if (!(v >= units[u].least && v <= units[u].most) || v != floor(v))
+        else if (!(v >= units[u].least && v <= units[u].most) || v != floor(v) || (u == UNIT_HHMM && fmod(v, 100) >= 60))
             return bad_part(b, row, b->time_col[k], units[u].none);
         else if (u == UNIT_YEAR) c.year = (i64)v;
         else if (u == UNIT_QUARTER) c.month = 3 * (i32)v - 2;

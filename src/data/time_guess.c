@@ -211,7 +211,7 @@ static bool around_layouts(const char *const *s, const i32 *len, i32 n, char for
     if (before + after == 0 || before + after >= len[0]) return false;
     if (mem_new((void **)&inner, n, sizeof *inner) < 0) return false;
     if (mem_new((void **)&size, n, sizeof *size) >= 0) {
-        for (i32 i = 0; i < n; i++) inner[i] = s[i] + before, size[i] = len[i] - before - after;
+        for (i32 i = 0; i < n; i++) inner[i] = s[i] + before, size[i] = imax(0, len[i] - before - after);
         read = best_layout(inner, size, n, NULL, one) == n;
         if (read) snprintf(format, FORMAT, "%.*s%s%.*s", before, s[0], one, after, s[0] + len[0] - after);
         mem_free(size);

@@ -123,13 +123,15 @@ static bool others_wait(const struct pstore *s, i32 rank) {
     return false;
 }
 
-/* A unit of an asynchronous push is applied while it comes if no other rank waits for the shard, and the rest comes through
- * memory that both share.  From its first chunk to its last one nothing else happens to the shard, so the order is the same. */
+/* True if this chunk is applied while its push arrives; opens the unit at its first chunk.  Only if no other rank waits for the
+ * shard and the push comes through shared memory.  From the first to the last chunk of the unit nothing else changes the shard,
+ * so the order is the same.  Chunks that were cut for a codec, which may be off by now, are longer than v->hot. */
 static bool opens(struct pstore *s, i32 from, i64 ticket, const struct ps_chunk *c) {
     struct ps_server *v = &s->server;
     const i32 applied = c->unit == 0 ? 0 : v->of[from].applied;
     if (v->open == from) return true;
     if (v->open >= 0 || !s->lends || is_synchronous(s) || !c->first || applied != c->unit) return false;
+    if (c->hi - c->lo > PLAIN_FLOATS) return false; /* the first chunk of a unit is the longest */
     if (others_wait(s, from) || is_lent(s) || !may_happen(s, ticket, 1 + c->unit)) return false;
     v->open = from;
     return true;
