@@ -117,12 +117,17 @@ err trainer_job(struct stretto_trainer *t, const struct events *to);
  * data are scaled. */
 err need_forecaster(const struct options *o, const char *verb); /* E106 where --task is not forecast */
 err trainer_check(const struct options *o, stretto_data *data, i64 *horizon, struct split *split);
-void trainer_listen(struct stretto_trainer *t); /* history.c: sends its events to the caller and to `history` */
+/* history.c */
+/* Passes an event of the library on as one of stretto.h, except those that only the library uses; fn may be NULL. */
+void forward_event(const struct event *e, stretto_event_fn *fn, void *user);
+void trainer_listen(struct stretto_trainer *t); /* sends its events to the caller and to `history` */
 
 /* api_model.c: the training record that goes into the model file: when, where, on what, how good (JSON). */
 err trainer_record(const struct stretto_trainer *t, struct str *out);
 
 /* run_dir.c */
+/* Takes RUN/lock, which close(*lock) releases. E704: another process has it. */
+err run_dir_lock(const char *run_dir, int *lock);
 /* After ranks died: takes the new rank number; with `first` this rank now emits the events and writes the files. */
 void run_dir_renumber(struct stretto_trainer *t, bool first);
 /* On resume: options that nobody gave to the run that began are not given now either, though config.json has their values. */

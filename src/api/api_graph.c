@@ -46,11 +46,7 @@ static err find_method(const char *name, const struct method **out) {
 
 static void forward(void *self, const struct event *e) {
     const struct graph_run *r = self;
-    if (!r->fn || e->kind > EVENT_DETAIL || comm_rank(r->ctx.comm) > 0) return;
-#define SAME(field) .field = e->field,
-    stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
-#undef SAME
-    r->fn(r->user, &out);
+    if (comm_rank(r->ctx.comm) == 0) forward_event(e, r->fn, r->user);
 }
 
 /* ------------------------------------------------------------------ the summary --------------------------------------------- */

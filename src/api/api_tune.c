@@ -1,7 +1,5 @@
 /* api_tune.c - `stretto tune`: a search for better options; see tune.h. */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,24 +14,14 @@ void stretto_tune_stop(void) { tune_stop = 1; }
 
 static void forward(void *self, const struct event *e) {
     const struct tune *t = self;
-    if (!t->fn || e->kind > EVENT_DETAIL || tune_silent(t)) return;
-#define SAME(field) .field = e->field,
-    const stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
-#undef SAME
-    t->fn(t->user, &out);
+    if (!tune_silent(t)) forward_event(e, t->fn, t->user);
 }
 
 /* ------------------------------------------------------------------ the run directory --------------------------------------- */
 
 static err lock_folder(struct tune *t) {
-    char path[4200];
     TRY(file_option(file_make_dir(t->run_dir), "--run-dir"));
-    snprintf(path, sizeof path, "%s/lock", t->run_dir);
-    t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (t->lock < 0) return file_option(file_failed(path), "--run-dir");
-    if (file_lock(t->lock)) return 0;
-    return FAIL_AT(E704, NULL, "--run-dir OTHER   (or wait until the other search is over)",
-                   "another process is writing to the run folder %s", t->run_dir);
+    return run_dir_lock(t->run_dir, &t->lock);
 }
 
 /* What a search must have in common with its record. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "data/time.h"
 
 enum { FORMAT = 16, BUFFERS = 3, FIRST_ROWS = 64 };
 
@@ -23,10 +24,9 @@ struct arrow_column {
 /* ------------------------------------------------------------------ collecting ---------------------------------------------- */
 
 static void zone_format(const struct prediction_column *c, char out[FORMAT]) {
-    const i32 minutes = (c->zone < 0 ? -c->zone : c->zone) / 60;
-    if (!c->zoned) snprintf(out, FORMAT, "tss:");
-    else if (c->zone == 0) snprintf(out, FORMAT, "tss:UTC");
-    else snprintf(out, FORMAT, "tss:%c%02d:%02d", c->zone < 0 ? '-' : '+', minutes / 60 % 24, minutes % 60);
+    char zone[8] = "UTC";
+    if (c->zone != 0) time_zone_text(c->zone, zone);
+    snprintf(out, FORMAT, "tss:%s", c->zoned ? zone : "");
 }
 
 err arrow_out_head(void *self, i32 ncol, const struct prediction_column *column) {

@@ -1,4 +1,4 @@
-/* history.c - passes the events of a trainer to its caller and keeps losses, notes and warnings for the report. */
+/* history.c - passes events of the library to its caller, and keeps losses, notes and warnings for the report. */
 #include <math.h>
 #include <string.h>
 
@@ -6,14 +6,17 @@
 #include "base/file.h"
 #include "base/json.h"
 
-/* Events of the library become events of stretto.h. */
-static void forward(void *self, const struct event *e) {
-    struct stretto_trainer *t = self;
-    if (!t->fn || e->kind > EVENT_DETAIL) return;
+void forward_event(const struct event *e, stretto_event_fn *fn, void *user) {
+    if (!fn || e->kind > EVENT_DETAIL) return;
 #define SAME(field) .field = e->field,
-    stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
+    const stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
 #undef SAME
-    t->fn(t->user, &out);
+    fn(user, &out);
+}
+
+static void forward(void *self, const struct event *e) {
+    const struct stretto_trainer *t = self;
+    forward_event(e, t->fn, t->user);
 }
 
 static err keep_point(struct history *c, const struct event *e) {

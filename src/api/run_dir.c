@@ -30,16 +30,16 @@ static err path_in(const char *dir, const char *name, char out[PATH_MAX]) {
     return n < PATH_MAX ? 0 : FAIL(E702, "the path of the run folder is too long: %s", dir);
 }
 
-static err lock(struct stretto_trainer *t) {
+err run_dir_lock(const char *run_dir, int *lock) {
     char path[PATH_MAX];
-    TRY(path_in(t->run_dir, "lock", path));
-    t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (t->lock < 0) return FAIL(E702, "cannot write %s: %s", path, strerror(errno));
-    if (file_lock(t->lock)) return 0;
-    close(t->lock);
-    t->lock = -1;
+    TRY(path_in(run_dir, "lock", path));
+    *lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (*lock < 0) return file_option(file_failed(path), "--run-dir");
+    if (file_lock(*lock)) return 0;
+    close(*lock);
+    *lock = -1;
     return FAIL_AT(E704, NULL, "--run-dir OTHER   (or wait until the other run is over)",
-                   "another process is writing to the run folder %s", t->run_dir);
+                   "another process is writing to the run folder %s", run_dir);
 }
 
 err run_dir_path(const struct stretto_trainer *t, const char *name, char out[PATH_MAX]) {
@@ -255,7 +255,7 @@ stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int re
     mem_free(t->run_dir);
     if (!(t->run_dir = mem_strdup(path))) return -E601;
     t->resume = resume != 0;
-    if (!trainer_is_silent(t)) TRY(lock(t));
+    if (!trainer_is_silent(t)) TRY(run_dir_lock(t->run_dir, &t->lock));
     if (t->resume) TRY(check_changes(t));
     open_status(t);
     return 0;
@@ -281,7 +281,7 @@ static void take_over(struct stretto_trainer *t) {
     t->resume = true; /* append to its metrics */
     trainer_listen(t);
     if (!t->run_dir) return;
-    if (lock(t) < 0 || open_metrics(t) < 0 || mirror_open(t) < 0)
+    if (run_dir_lock(t->run_dir, &t->lock) < 0 || open_metrics(t) < 0 || mirror_open(t) < 0)
         event_note(&t->events, EVENT_WARNING, "the first rank died, and its files are no longer written: %s", err_last()->text);
     err_clear();
 }

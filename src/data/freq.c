@@ -170,8 +170,7 @@ i64 time_steps(i64 from, i64 to, const struct freq *f) {
     return same_day || time_add(from, f, n) == to || time_add(to, f, -n) == from ? n : -1;
 }
 
-/* Z or +02:00. */
-static void zone_text(i32 zone, char out[8]) {
+void time_zone_text(i32 zone, char out[8]) {
     const i32 minutes = zone < 0 ? -zone / 60 : zone / 60;
     if (zone == 0) snprintf(out, 8, "Z");
     else snprintf(out, 8, "%c%02d:%02d", zone < 0 ? '-' : '+', minutes / 60 % 24, minutes % 60);
@@ -183,7 +182,7 @@ int time_format(i64 t, const struct freq *f, char out[32]) {
     time_split(t, &c);
     bool midnight = c.hour == 0 && c.minute == 0 && c.second == 0;
     long long y = (long long)c.year;
-    if (f->zoned) zone_text(f->zone, zone);
+    if (f->zoned) time_zone_text(f->zone, zone);
     if (f->zoned) midnight = false; /* a day of a zone is shown with its hour */
     if (f->months >= 12 && midnight && c.day == 1 && c.month == 1) return snprintf(out, 32, "%04lld", y);
     if (f->months > 0 && midnight && c.day == 1) return snprintf(out, 32, "%04lld-%02d", y, c.month);

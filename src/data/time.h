@@ -97,6 +97,7 @@ void freq_infer(const i64 *t, i64 n, struct freq *out);
 i32 freq_day(const i64 *t, i64 n); /* freq.day of rows that are months apart */
 i64 time_add(i64 t, const struct freq *f, i64 n);
 i64 time_steps(i64 from, i64 to, const struct freq *f); /* steps between from and to, -1 if `to` is not on the grid */
+void time_zone_text(i32 zone, char out[8]); /* seconds east of UTC as "+02:00", "Z" for 0 */
 int time_format(i64 t, const struct freq *f, char out[32]); /* "1949-01", "2011-01-02", "2011-01-02 05:00"; returns the length */
 void freq_span(const struct freq *f, i64 n, char out[32]); /* "1 hour", "36 hours", "3 steps of 15min" */
 

@@ -12,16 +12,18 @@ i64 window_origins(const struct window_set *w) {
     return w->end <= w->first ? 0 : (w->end - w->first + w->stride - 1) / w->stride;
 }
 
-/* Periods of the calendar features in seconds: day, week, year. */
-static const f64 period[] = {86400.0, 604800.0, 31556952.0};
-
-static f64 row_seconds(const struct freq *f) { return f->months ? f->months * 2629746.0 : (f64)f->step; }
+i32 window_periods(const struct freq *f, i64 period[WINDOW_PERIODS]) {
+    static const i64 all[WINDOW_PERIODS] = {86400, 604800, 31556952};
+    const f64 row = f->months ? f->months * 2629746.0 : (f64)f->step;
+    i32 n = 0;
+    for (i32 i = 0; i < WINDOW_PERIODS && row > 0; i++)
+        if (row * 2 <= (f64)all[i]) period[n++] = all[i];
+    return n;
+}
 
 i32 window_calendar_size(const struct freq *f) {
-    f64 row = row_seconds(f);
-    i32 n = 0;
-    for (size_t i = 0; i < COUNT(period) && row > 0; i++) n += row * 2 <= period[i] ? 2 : 0;
-    return n;
+    i64 period[WINDOW_PERIODS];
+    return 2 * window_periods(f, period);
 }
 
 i32 window_features(const struct window_shape *p, const struct series *s) {
@@ -33,10 +35,11 @@ i32 window_future_features(const struct window_shape *p, const struct series *s)
 }
 
 static void fill_calendar(const struct series *s, i64 row, f32 *out) {
-    f64 step = row_seconds(&s->freq), t = (f64)series_time(s, lmax(row, 0));
-    for (size_t i = 0; i < COUNT(period); i++) {
-        if (step * 2 > period[i]) continue;
-        f64 angle = 6.283185307179586 * fmod(t, period[i]) / period[i];
+    const f64 t = (f64)series_time(s, lmax(row, 0));
+    i64 period[WINDOW_PERIODS];
+    const i32 n = window_periods(&s->freq, period);
+    for (i32 i = 0; i < n; i++) {
+        const f64 p = (f64)period[i], angle = 6.283185307179586 * fmod(t, p) / p;
         *out++ = (f32)sin(angle);
         *out++ = (f32)cos(angle);
     }

@@ -39,7 +39,10 @@ struct window_set {
 i64 window_origins(const struct window_set *w);
 static inline i64 window_origin(const struct window_set *w, i64 k) { return w->first + k * w->stride; }
 
-i32 window_calendar_size(const struct freq *f); /* number of sines and cosines that are meaningful at this frequency */
+/* Periods of the calendar features in seconds: those of day, week and year that have at least two rows. Returns their number. */
+enum { WINDOW_PERIODS = 3 };
+i32 window_periods(const struct freq *f, i64 period[WINDOW_PERIODS]);
+i32 window_calendar_size(const struct freq *f); /* a sine and a cosine for each period */
 i32 window_features(const struct window_shape *p, const struct series *s); /* I: values per input segment */
 i32 window_future_features(const struct window_shape *p,
                            const struct series *s); /* known columns + calendar per output segment */

@@ -12,10 +12,7 @@
 #include "base/special.h"
 #include "learn/forecast/forecast.h"
 
-/* A base of 0 says little about the mean of counts: it stands for a tenth of the series' mean. */
-static const f64 floor_share = 0.1, floor_count = 1e-2;
-
-f64 head_log_mean(f64 base, f64 col_mean) { return log(fmax(base, fmax(floor_count, floor_share * col_mean))); }
+f64 head_log_mean(f64 base, f64 col_mean) { return log(fmax(base, fmax(HEAD_FLOOR_COUNT, HEAD_FLOOR_SHARE * col_mean))); }
 
 f32 head_count(const struct forecast_row *row, f32 v) {
     return (f32)((head_whole((f64)v * row->col_dev + row->col_mean) - row->col_mean) / row->col_dev);

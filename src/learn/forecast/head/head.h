@@ -72,7 +72,10 @@ f32 head_forecast(const struct forecast_spec *spec, const struct forecast_row *r
 f32 head_quantile(const struct forecast_spec *spec, const struct forecast_row *row, f32 a, f32 z, i32 q, i32 k);
 /* The score of target y (struct family); row->origin, row->col and k draw where a count lies within its step. */
 f32 head_score(const struct forecast_spec *spec, const struct forecast_row *row, f32 a, f32 y, i32 k);
-/* Of counts: the logarithm of the mean that a base forecast in original units stands for. */
+/* Of counts: the logarithm of the mean that a base forecast in original units stands for.  A base near 0 says little about the
+ * mean: it is at least this share of the series' mean, and at least this count. */
+#define HEAD_FLOOR_SHARE 0.1
+#define HEAD_FLOOR_COUNT 1e-2
 f64 head_log_mean(f64 base, f64 col_mean);
 /* Of counts: the nearest value in units of the series that is a count. */
 f32 head_count(const struct forecast_row *row, f32 v);

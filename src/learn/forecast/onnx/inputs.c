@@ -118,14 +118,12 @@ static val covariate(const struct window_graph *w, val v, i32 at, i32 k) {
 
 /* Sines and cosines of times INT64 [batch, n]: FLOAT [batch, n, calendar]. */
 static val calendar(const struct window_graph *w, val time) {
-    static const i64 period[] = {86400, 604800, 31556952}; /* as window_calendar_size counts them */
-    const struct freq *f = &w->f->schema.freq;
-    const f64 step = f->months ? f->months * 2629746.0 : (f64)f->step;
     struct onnx_graph *g = w->g;
-    val part[6];
+    i64 period[WINDOW_PERIODS];
+    val part[2 * WINDOW_PERIODS];
     i32 n = 0;
-    for (size_t i = 0; i < COUNT(period); i++) {
-        if (step * 2 > (f64)period[i]) continue;
+    const i32 periods = window_periods(&w->f->schema.freq, period);
+    for (i32 i = 0; i < periods; i++) {
         const val at = onnx_cast(g, onnx_2(g, "Mod", time, onnx_i64(g, period[i])), ONNX_FLOAT);
         const val angle = onnx_2(g, "Mul", at, onnx_f32(g, (f32)(6.283185307179586 / (f64)period[i])));
         part[n++] = onnx_unsqueeze(g, onnx_1(g, "Sin", angle), 2);
@@ -202,7 +200,8 @@ static val net_ids(const struct window_graph *w, i32 item) {
 }
 
 val wg_log_mean(const struct window_graph *w) {
-    const val floor = wg_2(w, "Max", wg_2(w, "Mul", w->mean, wg_f64(w, 0.1)), wg_f64(w, 1e-2));
+    const val share = wg_2(w, "Mul", w->mean, wg_f64(w, HEAD_FLOOR_SHARE));
+    const val floor = wg_2(w, "Max", share, wg_f64(w, HEAD_FLOOR_COUNT));
     const val base = wg_2(w, "Add", wg_2(w, "Mul", w->base, w->dev), w->mean);
     return onnx_1(w->g, "Log", wg_2(w, "Max", base, floor));
 }
