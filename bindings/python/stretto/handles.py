@@ -4,9 +4,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from . import _lib
-from .config import Config
+from .config import Config, Source
+from .frames import Data, opened
 
 
 @contextmanager
@@ -17,6 +19,15 @@ def open_data(config: Config, path: bytes) -> Iterator[int]:
         yield data
     finally:
         _lib.library().stretto_data_free(data)
+
+
+@contextmanager
+def open_config_and_data(data: Data, given: dict[str, Any], config: Source) -> Iterator[tuple[Config, int]]:
+    """Checked options, and a stretto_data of the columns that they name."""
+    with Config(given, config) as opts:
+        _lib.call("config_check", opts.handle)
+        with opened(data, given.get("id")) as path, open_data(opts, path) as handle:
+            yield opts, handle
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Union
 
 from .errors import UsageError
-from .jobs import Event
+from .jobs import Event, Job, T, run
 
 log = logging.getLogger("stretto")
 log.addHandler(logging.NullHandler())
@@ -88,3 +88,11 @@ class Listeners:
         if self.bar:
             self.bar.close()
 
+
+def run_with_listeners(work: Callable[[Job[T]], T], callback: Union[Callback, Iterable[Callback], None], progress: bool) -> T:
+    """Runs work(job) in a thread; the callbacks hear of it on this one."""
+    listeners = Listeners(callback, progress)
+    try:
+        return run(work, listeners)
+    finally:
+        listeners.close()

@@ -3,17 +3,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
 from ctypes import byref, c_void_p
 from typing import Any, Optional
 
 from . import _lib
-from .config import Config, PathLike, Source
+from .config import Source
 from .errors import StrettoError
-from .frames import Data, opened
-from .handles import open_data
-from .jobs import Job, run
-from .progress import Listeners
+from .frames import Data
+from .handles import open_config_and_data
+from .jobs import Job
+from .progress import run_with_listeners
 from .scores import Scores
 from .training import Callbacks, Names
 
@@ -69,14 +68,9 @@ def backtest(data: Data, *, time: Names = None, id: Names = None, target: Names 
     Other parameters are those of train().
     """
     given = dict(options, time=time, id=id, target=target, horizon=horizon, folds=folds, refit=refit)
-    listeners = Listeners(callback, progress)
 
     def work(job: "Job[Backtest]") -> Backtest:
-        with ExitStack() as stack:
-            opts = stack.enter_context(Config(given, config))
-            _lib.call("config_check", opts.handle)
-            path = stack.enter_context(opened(data, id))
-            rows = stack.enter_context(open_data(opts, path))
+        with open_config_and_data(data, given, config) as (opts, rows):
             out = c_void_p()
             job.stop_with(lambda: _lib.library().stretto_backtest_stop(opts.handle))
             try:
@@ -87,7 +81,4 @@ def backtest(data: Data, *, time: Names = None, id: Names = None, target: Names 
                 raise StrettoError("the backtest was stopped", "E802")
             return Backtest(json.loads(_lib.take_text(out)))
 
-    try:
-        return run(work, listeners)
-    finally:
-        listeners.close()
+    return run_with_listeners(work, callback, progress)

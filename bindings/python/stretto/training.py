@@ -10,8 +10,8 @@ from typing import Any, Optional, Union
 
 from . import _lib
 from .errors import StrettoError, UsageError
-from .frames import Data, opened
-from .handles import model_bytes, open_data, open_trainer
+from .frames import Data
+from .handles import model_bytes, open_config_and_data, open_trainer
 from .jobs import Job, run
 from .model import Model
 from .config import Config, PathLike, Source
@@ -61,11 +61,7 @@ class _Run:
 
     def work(self, job: "Job[Model]") -> Model:
         """On the worker thread."""
-        with ExitStack() as stack:
-            config = stack.enter_context(Config(self.given, self.config))
-            _lib.call("config_check", config.handle)
-            path = stack.enter_context(opened(self.data, self.given.get("id")))
-            data = stack.enter_context(open_data(config, path))
+        with open_config_and_data(self.data, self.given, self.config) as (config, data):
             log_lines(_lib.string("data_summary", data), 20)
             with open_trainer(config, data) as trainer:
                 _lib.library().stretto_trainer_on_event(trainer, job.event_fn, None)

@@ -3,16 +3,15 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack
 from ctypes import byref, c_void_p
 from typing import Any, Optional, Union
 
 from . import _lib
-from .config import Config, PathLike, Source
-from .frames import Data, opened
-from .handles import open_data
-from .jobs import Job, run
-from .progress import Listeners
+from .config import PathLike, Source
+from .frames import Data
+from .handles import open_config_and_data
+from .jobs import Job
+from .progress import run_with_listeners
 from .training import Callbacks, Names
 
 
@@ -68,14 +67,9 @@ def tune(data: Data, *, time: Names = None, id: Names = None, target: Names = No
     """
     given = dict(options, time=time, id=id, target=target, horizon=horizon, time_limit=time_limit, trials=trials,
                  run_dir=None if run_dir is None else os.fspath(run_dir))
-    listeners = Listeners(callback, progress)
 
     def work(job: "Job[Tuning]") -> Tuning:
-        with ExitStack() as stack:
-            opts = stack.enter_context(Config(given, config))
-            _lib.call("config_check", opts.handle)
-            path = stack.enter_context(opened(data, id))
-            rows = stack.enter_context(open_data(opts, path))
+        with open_config_and_data(data, given, config) as (opts, rows):
             out, yaml = c_void_p(), c_void_p()
             job.stop_with(_lib.library().stretto_tune_stop)
             try:
@@ -84,7 +78,4 @@ def tune(data: Data, *, time: Names = None, id: Names = None, target: Names = No
                 job.stop_with(None)
             return Tuning(json.loads(_lib.take_text(out)), _lib.take_text(yaml))
 
-    try:
-        return run(work, listeners)
-    finally:
-        listeners.close()
+    return run_with_listeners(work, callback, progress)
