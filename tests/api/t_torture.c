@@ -83,6 +83,9 @@ static int prepare(void **state) {
     }
     snprintf(csv_path, sizeof csv_path, "%s", t_file("t.csv", text));
     snprintf(model_path, sizeof model_path, "%s/t.model", t_dir());
+    char wisdom[512]; /* of this test alone: what the process keeps of the file grows when another program adds to it */
+    snprintf(wisdom, sizeof wisdom, "%s/wisdom", t_dir());
+    setenv("STRETTO_WISDOM", wisdom, 1);
     return 0;
 }
 
