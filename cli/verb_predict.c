@@ -15,7 +15,10 @@ static stretto_err predict(struct cli *c, stretto_model *m, stretto_data *d) {
     if (c->o.samples > 0 && c->o.wide_output)
         return FAIL_AT(E106, NULL, "no --wide-output",
                        "--samples has a column for each sample, and --wide-output one for each target");
-    const stretto_err e = c->o.samples > 0 ? stretto_sample_file(m, d, out, (int)c->o.samples, c->o.seed, &text)
+    if (c->o.samples > 0 && c->o.marginals)
+        return FAIL_AT(E106, NULL, "no --samples", "--samples is for forecasts, --marginals for tags");
+    const stretto_err e = c->o.marginals ? stretto_marginals_file(m, d, out, &text)
+                          : c->o.samples > 0 ? stretto_sample_file(m, d, out, (int)c->o.samples, c->o.seed, &text)
                                            : stretto_predict_file(m, d, out, c->o.wide_output, &text);
     TRY(file_option(e, "--out"));
     show_note(c, m);

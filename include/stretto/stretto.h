@@ -255,6 +255,9 @@ STRETTO_API stretto_err stretto_predict(stretto_model *self, stretto_data *data,
 /* The same as CSV, long (id,origin,time,step,mean,q..) or wide; path "-" returns the text through out, which may be NULL
  * otherwise. */
 STRETTO_API stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out);
+/* Tags as stretto_predict_file writes them, and behind each the probability of every label given the sentence: B-NP/0.98. path
+ * and out as above.  E106: a model that is no conditional random field. */
+STRETTO_API stretto_err stretto_marginals_file(stretto_model *self, stretto_data *data, const char *path, char **out);
 /* `samples` possible courses of each target as CSV, long (id,origin,time,step,sample.1,..): at each step they follow the
  * quantiles of stretto_predict, over the steps the errors on validation.  The same seed gives the same bytes. path and out as
  * above.  E106: a model without a horizon, or without quantiles. */

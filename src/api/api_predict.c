@@ -193,6 +193,15 @@ stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const 
     return finish(predict(self, data, lines_alone ? &lines : &csv), &to, out);
 }
 
+stretto_err stretto_marginals_file(stretto_model *self, stretto_data *data, const char *path, char **out) {
+    struct text_out to = {.path = strcmp(path, "-") == 0 ? NULL : path};
+    const struct prediction_sink lines = {.row = text_row, .self = &to, .marginals = true};
+    if (!self->m->learner->ops->marginals)
+        return FAIL_AT(E106, NULL, "no --marginals", "a model of %s has no probabilities of the labels of a token",
+                       self->m->learner->name);
+    return finish(predict(self, data, &lines), &to, out);
+}
+
 static err check_samples(const stretto_model *m, int samples) {
     struct description d = {0};
     TRY(m->m->learner->ops->describe(m->m, &d));
@@ -260,11 +269,7 @@ struct listener {
 
 static void forward(void *self, const struct event *e) {
     const struct listener *l = self;
-    if (!l->fn || e->kind > EVENT_DETAIL) return;
-#define SAME(field) .field = e->field,
-    const stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
-#undef SAME
-    l->fn(l->user, &out);
+    forward_event(e, l->fn, l->user);
 }
 
 stretto_err stretto_decode_file(stretto_model *self, const char *sequence, const char *path, stretto_event_fn *fn, void *user,

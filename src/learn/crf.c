@@ -24,6 +24,7 @@ static const struct model_ops ops = {
     .load = crf_load,
     .free = crf_free,
     .lines = true,
+    .marginals = true,
 };
 
 static const enum opt_id takes[] = {OPT_template, OPT_cutoff, OPT_c,     OPT_l1,

@@ -91,6 +91,7 @@ struct prediction_sink {
     bool wide; /* one column for each target, where the model has such a layout */
     i32 samples; /* > 0: so many possible courses instead of forecasts, where the model has a horizon */
     i64 seed;    /* of these */
+    bool marginals; /* behind each tag the probabilities of all labels; only for models whose ops say that they have them */
 };
 
 /* The records to score, and how to show the scores. */
@@ -167,6 +168,7 @@ struct model_ops {
                  struct scores *out);
     err (*describe)(const struct model *m, struct description *out);
     bool lines; /* predictions are whole lines of text: one cell each, without a heading */
+    bool marginals; /* predict can write the probabilities of all labels of a token */
     /* Reads one long sequence from a file and writes the most likely label of each step, a line each, into the file `out`; "-":
      * into text.  NULL = the model labels no sequences. */
     err (*decode)(const struct model *m, const struct options *o, const char *path, const char *out, const struct resources *use,

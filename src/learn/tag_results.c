@@ -68,8 +68,8 @@ static err put_line(const struct prediction_sink *to, const char *text) {
     return to->row(to->self, 1, &(struct prediction_cell){.text = text});
 }
 
-static err put_sentence(const struct vocab *label, const struct token_set *s, i32 k, const i32 *best, struct str *line,
-                        const struct prediction_sink *to) {
+static err put_sentence(const struct vocab *label, const struct token_set *s, i32 k, const i32 *best,
+                        const struct tag_marginals *m, struct str *line, const struct prediction_sink *to) {
     for (i64 t = s->first[k]; t < s->first[k + 1]; t++) {
         line->len = 0;
         for (i32 c = 0; c < s->ncolumn && !s->items; c++) {
@@ -77,16 +77,19 @@ static err put_sentence(const struct vocab *label, const struct token_set *s, i3
             str_add(line, s->tabs ? "\t" : " ");
         }
         str_add(line, vocab_word(label, best[t]));
+        for (i32 y = 0; m && y < label->n; y++)
+            str_addf(line, "%s%s/%.6g", s->tabs || s->items ? "\t" : " ", vocab_word(label, y), (f64)m->p[t * m->ld + y]);
         TRY(str_ok(line));
         TRY(put_line(to, line->s));
     }
     return put_line(to, "");
 }
 
-err tags_write(const struct token_set *s, const struct vocab *label, const i32 *best, const struct prediction_sink *to) {
+err tags_write(const struct token_set *s, const struct vocab *label, const i32 *best, const struct tag_marginals *m,
+               const struct prediction_sink *to) {
     struct str line = {0};
     err e = 0;
-    for (i32 k = 0; e >= 0 && k < s->nsentence; k++) e = put_sentence(label, s, k, best, &line, to);
+    for (i32 k = 0; e >= 0 && k < s->nsentence; k++) e = put_sentence(label, s, k, best, m, &line, to);
     str_free(&line);
     return e;
 }

@@ -16,7 +16,12 @@ err tag_rule_learn(const struct token_set *s, i64 ntoken, const i32 *gold, i32 L
 void tag_rule_free(struct tag_rule *r);
 
 /* The lines of the file, each with the label that the model gives it; of a file in CRFsuite's format the labels alone. */
-err tags_write(const struct token_set *s, const struct vocab *label, const i32 *best, const struct prediction_sink *to);
+struct tag_marginals {
+    const f32 *p; /* [ntoken][ld] probabilities of the labels of each token */
+    i32 ld;
+};
+err tags_write(const struct token_set *s, const struct vocab *label, const i32 *best, const struct tag_marginals *m,
+               const struct prediction_sink *to);
 
 /* model_ops.score of sentences [from, to), which `what` names: accuracy, precision, recall and F1 over chunks (chunks.h), the
  * rule beside the model, a row for each type of chunk. */

@@ -39,7 +39,7 @@ static err predict(const struct model *m, const struct dataset *d, const struct 
     const struct token_set *s = token_set_of(d);
     i32 *best;
     TRY(tagger_decode(tagger_of(m), s, 0, s->nsentence, use, &best));
-    const err e = tags_write(s, &tagger_of(m)->tags, best, to);
+    const err e = tags_write(s, &tagger_of(m)->tags, best, NULL, to);
     mem_free(best);
     return e;
 }

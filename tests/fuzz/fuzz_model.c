@@ -84,6 +84,7 @@ static void use(stretto_model *m) {
     text = NULL;
     if (stretto_predict_file(m, d, "-", 0, &text) == 0) stretto_text_free(text);
     if (stretto_sample_file(m, d, "-", 9, 1, &text) == 0) stretto_text_free(text);
+    if (stretto_marginals_file(m, d, "-", &text) == 0) stretto_text_free(text);
     text = NULL;
     if (stretto_eval(m, d, NULL, 0, &text, &skill) == 0) stretto_text_free(text);
     stretto_data_free(d);

@@ -73,6 +73,19 @@ static bool next_path(i32 *y, i32 tokens) {
     return false;
 }
 
+/* Sums e^{path score} by label of each token; returns their whole sum. */
+static f64 enumerate(const struct small *s, i32 tokens, f64 marginal[T][L]) {
+    f64 z = 0;
+    i32 y[T] = {0};
+    memset(marginal, 0, sizeof(f64) * T * L);
+    do {
+        const f64 p = exp(path_score(s, y, tokens));
+        z += p;
+        for (i32 t = 0; t < tokens; t++) marginal[t][y[t]] += p;
+    } while (next_path(y, tokens));
+    return z;
+}
+
 static const struct crf_kern *kernel_at(i32 i) {
     return crf_kern_for(i == 0 ? KERN_REF : i == 1 ? KERN_BASE : (i32)kern_best()->arch);
 }
@@ -81,14 +94,12 @@ TEST(likelihood_and_marginals_equal_enumeration) {
     for (i32 i = 0; i < 3; i++)
         for (i32 tokens = 1; tokens <= T; tokens++) {
             struct small s;
-            f64 z = 0, marginal[T][L] = {{0}}, pair[L][L] = {{0}};
+            f64 marginal[T][L], pair[L][L] = {{0}};
             i32 y[T] = {0};
             make(&s, tokens);
-            const f64 nll = evaluate(&s, kernel_at(i), tokens);
+            const f64 nll = evaluate(&s, kernel_at(i), tokens), z = enumerate(&s, tokens, marginal);
             do {
                 const f64 p = exp(path_score(&s, y, tokens));
-                z += p;
-                for (i32 t = 0; t < tokens; t++) marginal[t][y[t]] += p;
                 for (i32 t = 1; t < tokens; t++) pair[y[t - 1]][y[t]] += p;
             } while (next_path(y, tokens));
             assert_true(fabs(nll - (log(z) - path_score(&s, s.gold, tokens))) < 1e-5);
@@ -106,6 +117,32 @@ TEST(likelihood_and_marginals_equal_enumeration) {
                 for (i32 b = 0; b < L; b++)
                     assert_true(fabs((f64)(s.pair[a * LP + b] * s.E[a * LP + b]) - pair[a][b] / z) < 1e-5);
         }
+}
+
+/* Sentences of 1 to T tokens, on one and three threads, with weights that f32 holds and with some that only logarithms hold. */
+TEST(marginals_of_sentences_equal_enumeration) {
+    for (i32 i = 0; i < 12; i++) {
+        struct small s;
+        i64 first[] = {0, T};
+        f64 want[T][L];
+        f32 *p;
+        struct pool *pool;
+        const i32 tokens = i % T + 1;
+        make(&s, tokens);
+        for (i32 r = 0; i >= T && r < ROWS * LP; r++) s.w[r] *= 40;
+        first[1] = tokens;
+        const struct crf f = {.L = L, .Lp = LP, .nattr = ATTRIBUTES, .w = s.w};
+        const struct token_set set = {.ntoken = tokens, .nsentence = 1, .first = first};
+        const struct features x = {tokens, s.at, s.attribute};
+        T_OK(pool_new(i % 2 ? 3 : 1, &pool));
+        const struct resources use = {.kern = kern_best(), .pool = pool};
+        T_OK(crf_marginals(&f, &set, &x, s.gold, &use, &p));
+        const f64 z = enumerate(&s, tokens, want);
+        for (i32 t = 0; t < tokens; t++)
+            for (i32 y = 0; y < L; y++) assert_true(fabs((f64)p[t * LP + y] - want[t][y] / z) < 2e-5);
+        mem_free(p);
+        pool_free(pool);
+    }
 }
 
 TEST(gradient_equals_finite_differences) {
@@ -361,7 +398,8 @@ TEST(conll2000_gives_the_published_counts_and_scores) {
     end(&s);
 }
 
-T_MAIN(cmocka_unit_test(likelihood_and_marginals_equal_enumeration), cmocka_unit_test(gradient_equals_finite_differences),
+T_MAIN(cmocka_unit_test(likelihood_and_marginals_equal_enumeration), cmocka_unit_test(marginals_of_sentences_equal_enumeration),
+       cmocka_unit_test(gradient_equals_finite_differences),
        cmocka_unit_test(best_path_equals_enumeration_and_ties_take_the_lowest_label),
        cmocka_unit_test(chunks_follow_the_rules_of_the_shared_task), cmocka_unit_test(templates_spell_words_and_borders),
        cmocka_unit_test(templates_refuse_columns_that_the_data_lack),

@@ -68,6 +68,18 @@ class Sentences(Case):
             self.assertGreater(made.score(self.words, self.tags), 0.9, made)
             self.assertEqual([len(s) for s in made.predict(self.words)], [6] * 60)
 
+    def test_probabilities_of_tags(self):
+        for sentences in self.words, [[{"w": w} for w in s] for s in self.words]:
+            made = CRF().fit(sentences, self.tags)
+            self.assertEqual(sorted(made.classes_), ["t0", "t1"])
+            found = made.predict_marginals(sentences)
+            self.assertEqual([len(s) for s in found], [6] * 60)
+            for token, tag in zip([t for s in found for t in s], [t for s in made.predict(sentences) for t in s]):
+                self.assertAlmostEqual(sum(token.values()), 1, places=4)
+                self.assertEqual(max(token, key=lambda name: token[name]), tag)
+            self.assertEqual(made.predict_marginals_single(sentences[0]), found[0])
+            self.assertEqual(made.predict_single(sentences[0]), made.predict(sentences)[0])
+
     def test_features_of_tokens(self):
         sentences = [[{"w": w, "odd": int(w[1:]) % 2 == 1, "a:b": "c\\d"} for w in s] for s in self.words]
         made = CRF().fit(sentences, self.tags)

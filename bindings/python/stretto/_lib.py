@@ -99,6 +99,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "model_config": (H, H),
     "model_open": (c_int, H, S, OUT),
     "predict_file": (c_int, H, H, S, c_int, OUT),
+    "marginals_file": (c_int, H, H, S, OUT),
     "sample_file": (c_int, H, H, S, c_int, c_longlong, OUT),
     "predict_arrow": (c_int, H, H, c_int, c_longlong, c_void_p, c_void_p),
     "eval": (c_int, H, H, H, c_int, OUT, POINTER(c_double)),

@@ -304,6 +304,10 @@ class _Tags(Learner):
             text = _lib.text("predict_file", handle, data, b"-", 0)
         return self._tags(text)
 
+    def predict_single(self, x: Sequence[Any]) -> list[str]:
+        """The tags of one sentence."""
+        return self.predict([x])[0]
+
     def _tags(self, text: str) -> list[str]:
         return [line.split()[-1] for line in text.splitlines() if line]
 
@@ -322,6 +326,29 @@ class CRF(_Tags):
         """X: sentences of texts or dicts of features; y: a tag for each token."""
         self._fit(X, y)
         return self
+
+    def predict_marginals(self, X: Sentences) -> list[list[dict[str, float]]]:
+        """For each token of each sentence the probability of every tag, given the sentence."""
+        sentences = [list(s) for s in X]
+        with tempfile.TemporaryDirectory(prefix="stretto-") as folder:
+            path = os.path.join(folder, "sentences.txt")
+            with open(path, "w", encoding="utf-8") as f:
+                _write(f, sentences, None, self.items, self.dummy)
+            with self.model._handle({}) as handle, open_for(handle, os.fsencode(path)) as data:
+                text = _lib.text("marginals_file", handle, data, b"-")
+        lines = iter([line.split() for line in text.splitlines() if line])
+        tags = self.classes_
+        return [[dict(zip(tags, (float(word.rpartition("/")[2]) for word in next(lines)[-len(tags):]))) for _ in sentence]
+                for sentence in sentences]
+
+    def predict_marginals_single(self, x: Sequence[Any]) -> list[dict[str, float]]:
+        """The same for one sentence."""
+        return self.predict_marginals([x])[0]
+
+    @property
+    def classes_(self) -> list[str]:
+        """The tags that the model knows."""
+        return str(self.model.info()["label_names"]).split()
 
 
 class Tagger(_Tags):

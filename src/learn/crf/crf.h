@@ -35,6 +35,11 @@ err crf_save(const struct model *m, struct tens_list *list, struct str *json);
 err crf_load(const struct st_file *file, const char *path, const struct options *o, const struct js *json, struct model **out);
 err crf_describe(const struct model *m, struct description *out);
 
+/* marginals.c: P(label of a token | sentence), *out [ntoken][Lp] on the heap, of tokens whose attributes are known; best: any
+ * labels, as those of Viterbi. E601. */
+err crf_marginals(const struct crf *f, const struct token_set *s, const struct features *x, const i32 *best,
+                  const struct resources *use, f32 **out);
+
 /* results.c */
 err crf_open(const struct model *m, const struct options *o, const char *path, const struct events *to, struct dataset **out);
 err crf_predict(const struct model *m, const struct dataset *d, const struct resources *use, const struct prediction_sink *to);

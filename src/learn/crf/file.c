@@ -8,6 +8,16 @@ enum { LABELS_MAX = 4096 };
 
 /* ------------------------------------------------------------------ facts --------------------------------------------------- */
 
+/* Labels have no blanks: they were words of a file of columns. */
+static err put_labels(const struct crf *f, struct js *to) {
+    struct str names = {0};
+    for (i32 y = 0; y < f->L; y++) str_addf(&names, "%s%s", y ? " " : "", vocab_word(&f->label, y));
+    const err e = str_ok(&names);
+    if (e >= 0) js_put_text(to, "label_names", str_text(&names));
+    str_free(&names);
+    return e;
+}
+
 err crf_describe(const struct model *m, struct description *out) {
     const struct crf *f = crf_of(m);
     struct js *of[] = {out->info, out->record};
@@ -23,7 +33,7 @@ err crf_describe(const struct model *m, struct description *out) {
         js_put_i64(of[i], "passes", f->evaluations);
         js_put_i64(of[i], "tokens", f->tokens);
     }
-    return 0;
+    return out->info ? put_labels(f, out->info) : 0;
 }
 
 /* ------------------------------------------------------------------ writing ------------------------------------------------- */

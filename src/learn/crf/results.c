@@ -56,10 +56,11 @@ static err decode(struct decoding *d, struct pool *pool) {
     return 0;
 }
 
-/* The best labels of all tokens; the caller frees *best. */
-static err find_labels(const struct crf *f, const struct dataset *d, const struct resources *use, i32 **best) {
+/* The best labels of all tokens and, if p is not NULL, the probabilities of all; the caller frees *best and *p. */
+static err find_labels(const struct crf *f, const struct dataset *d, const struct resources *use, i32 **best, f32 **p) {
     struct decoding x = {.f = f, .kern = crf_kern_for((i32)use->kern->arch), .s = token_set_of(d)};
-    const err e = decode(&x, use->pool);
+    err e = decode(&x, use->pool);
+    if (e >= 0 && p) e = crf_marginals(f, x.s, &x.x, x.best, use, p);
     if (e >= 0) {
         *best = x.best;
         x.best = NULL;
@@ -78,10 +79,14 @@ err crf_open(const struct model *m, const struct options *o, const char *path, c
 /* ------------------------------------------------------------------ operations of the model --------------------------------- */
 
 err crf_predict(const struct model *m, const struct dataset *d, const struct resources *use, const struct prediction_sink *to) {
+    const struct crf *f = crf_of(m);
     i32 *best;
-    TRY(find_labels(crf_of(m), d, use, &best));
-    const err e = tags_write(token_set_of(d), &crf_of(m)->label, best, to);
+    f32 *p = NULL;
+    TRY(find_labels(f, d, use, &best, to->marginals ? &p : NULL));
+    const struct tag_marginals all = {p, f->Lp};
+    const err e = tags_write(token_set_of(d), &f->label, best, p ? &all : NULL, to);
     mem_free(best);
+    mem_free(p);
     return e;
 }
 
@@ -93,7 +98,7 @@ err crf_score(const struct model *m, const struct dataset *d, const struct scori
     *out = (struct scores){.skill = (f64)NAN, .error = (f64)NAN, .baseline = (f64)NAN};
     TRY(tags_range(token_set_of(d), q, &t));
     if (t.to <= t.from) return 0;
-    TRY(find_labels(f, d, use, &best));
+    TRY(find_labels(f, d, use, &best, NULL));
     t.best = best;
     const err e = tags_score(token_set_of(d), &t, out);
     mem_free(best);
