@@ -189,6 +189,20 @@ TEST(a_long_push_is_applied_as_it_comes) {
     workers_free(&set, w);
 }
 
+/* Chunks are cut for the codec and stay as long without it: longer than the room of a chunk that is applied as it comes. */
+TEST(a_push_is_whole_after_its_codec_was_switched_off) {
+    const struct setting set = {.ranks = 2, .servers = 1, .n = VECTOR_MOST, .block = VECTOR_MOST, .store = "asp", .codec = "int8",
+                                .legs = 2, .rounds = 5, .lr = 0.1, .slow = -1, .drop_leg = 1};
+    struct worker *w = workers_run(&set);
+    all_done(&set, w);
+    assert_memory_equal(w[0].theta, w[1].theta, sizeof w[0].theta);
+    for (i64 i = 0; i < VECTOR_MOST; i++) {
+        const f32 want = target_of(0, i);
+        assert_true(fabsf(w[0].theta[i] - want) < 0.4f * fabsf(want) + 0.1f);
+    }
+    workers_free(&set, w);
+}
+
 /* A push with the request of the next ticket there; the ticket and the weights back. */
 TEST(a_round_of_one_worker_is_three_messages) {
     const struct setting set = {
@@ -294,5 +308,6 @@ T_MAIN(cmocka_unit_test(synchronous_rounds_have_the_bits_of_one_process), cmocka
        cmocka_unit_test(a_push_that_is_not_finite_is_refused_and_named),
        cmocka_unit_test(a_stop_ends_the_leg_between_rounds),
        cmocka_unit_test(a_leg_that_was_stopped_goes_on_with_the_bits_of_a_whole_one),
+       cmocka_unit_test(a_push_is_whole_after_its_codec_was_switched_off),
        cmocka_unit_test(codecs_save_bytes_and_reach_the_minimum), cmocka_unit_test(counts_that_do_not_fit_are_refused),
        cmocka_unit_test(texts_of_policies_are_checked))

@@ -33,6 +33,7 @@ struct setting {
     i32 slow;                           /* this rank sleeps 2 ms in a ticket; -1 = none */
     i64 nan_ticket;                     /* 0 = none */
     i64 stop_round;                     /* the stop flag is set from then on; 0 = never */
+    i32 drop_leg;                       /* the codec is switched off before this leg; 0 = never */
     bool goes_on;                       /* behind a leg that the stop has ended, which happens once */
     const struct pstore_record *replay; /* [legs] */
 };
@@ -118,6 +119,7 @@ static err live(struct worker *w) {
     err e = 0;
     for (i32 k = 0; k < w->set->legs && e >= 0; k++) {
         const i64 last = (i64)(k + 1) * w->set->rounds;
+        if (k > 0 && w->set->drop_leg == k) pstore_drop_codec(s);
         for (i64 at = (i64)k * w->set->rounds; at < last && e >= 0; at = w->leg.end) {
             pstore_record_free(&w->record[k]);
             e = pstore_begin(s, at, last, w->set->replay ? &w->set->replay[k] : NULL);
