@@ -142,8 +142,8 @@ void keep_set_aside(const struct stretto_trainer *t) {
         if (!place(t, k, path)) continue;
         snprintf(aside, sizeof aside, "%s%s", path, earlier);
         if (is_own(path, false) && is_own(aside, true) && rename(path, aside) == 0)
-            event_note(&t->events, EVENT_WARNING, "%s holds the model of an earlier run, which it could not write (`stretto "
-                       "resume %s` would have written it): it goes when this run is done", aside, t->run_dir);
+            event_note(&t->events, EVENT_WARNING, "moved the unsaved model of an earlier run to %s; it is deleted when this run "
+                       "completes", aside);
         forget(path, ""); /* it could not be renamed: a resume of this run must not find it */
         forget(path, unfinished);
     }

@@ -262,7 +262,7 @@ stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path)
     err e = fill(&p);
     if (e >= 0) e = report_write(&p.r, html_path);
     arena_free(&p.a);
-    return keep_output(self, e, self->run_dir ? "--run-dir" : "--out"); /* none: `stretto report` */
+    return keep_output(self, e, self->run_dir ? "--run-dir" : "--out"); /* without a run folder this is `stretto report` */
 }
 
 stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path) {

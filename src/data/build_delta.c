@@ -49,7 +49,7 @@ err build_delta(struct build *b) {
     f64 *number = b->t->col[b->t->ncol - 1].number;
     TRY(refuse_others(b));
     for (i64 i = b->n - 1; i >= 0; i--) { /* times increase by a second or more: collapse() has merged equal ones */
-        const i64 k = i > 0 ? i : b->n > 1; /* nothing is known of the interval before the first record: that of the second */
+        const i64 k = lmin(lmax(i, 1), b->n - 1); /* the interval before the first record is not known: that of the second */
         const f64 delta = k > 0 ? log((f64)(b->time[k] - b->time[k - 1])) : 0;
         for (i64 row = b->row[i]; row < b->row[i] + (b->same ? b->same[i] : 1); row++) number[row] = delta;
     }

@@ -42,7 +42,7 @@ static enum unit unit_named(const char *name) {
     return UNITS;
 }
 
-/* Numbers as 0, 30, 1330: hours and minutes; *hours: all of them are hours alone. */
+/* True for hhmm numbers (0, 30, 1330). *hours: none is above 24, so they may be hours. */
 static bool is_clock(const struct column *c, i64 nrow, bool *hours) {
     f64 most = 0;
     for (i64 i = 0; i < nrow; i++) {

@@ -54,7 +54,7 @@ struct data_change {
     enum data_verdict verdict;
     struct split split; /* that of the fingerprint; the test part ends earlier if its rows are gone */
     const char *file;   /* of a folder, in which the first difference begins; NULL = the data file. It is the series' */
-    i64 line;           /* of the file, where the first difference begins; 0 = not known, or no line alone */
+    i64 line;           /* of the first difference; 0 = not known, or the row is spread over several lines */
     char text[700];     /* the first difference: column, rows, what was and what is; "" if DATA_SAME */
     const char *why;    /* DATA_LOST: why training cannot go on; else NULL */
 };

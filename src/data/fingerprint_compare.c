@@ -78,7 +78,7 @@ static bool renamed(const struct comparison *c, bool *values) {
 
 /* ------------------------------------------------------------------ rows ---------------------------------------------------- */
 
-/* The file of a line of the table, NULL = there is one file; *line becomes that in the file. */
+/* The file that holds a line of the joined table (NULL = one file); *line becomes the number of the line in it. */
 static const char *own_line(const struct series *s, i64 *line) {
     i32 k = s->npart - 1;
     while (k > 0 && s->part[k].line > *line) k--;
@@ -89,7 +89,7 @@ static const char *own_line(const struct series *s, i64 *line) {
 
 /* "lines 98 to 113" of the file for rows [lo, hi), where it begins in *out; "" if --gaps inserted all of them, or a row is no
  * line: in a panel it is one of each series. */
-static void lines_text(const struct series *s, i64 lo, i64 hi, struct data_change *out, char text[LINES]) {
+static void find_lines(const struct series *s, i64 lo, i64 hi, struct data_change *out, char text[LINES]) {
     i64 first = 0, last = 0;
     text[0] = 0;
     for (i64 i = lo; i < hi && s->line && s->lines; i++) {
@@ -147,7 +147,7 @@ static void block_text(const struct comparison *c, i32 column, i64 block) {
     else snprintf(what, sizeof what, "the value%s of column \"%.80s\"", one ? "" : "s", c->was->column[column].name);
     if (c->s->time && one) row_label(c->s, r.lo, span);
     else if (c->s->time) span_label(c->s, r.lo, r.hi, span);
-    lines_text(c->s, r.lo, r.hi, c->out, place);
+    find_lines(c->s, r.lo, r.hi, c->out, place);
     if (!*place && *span) {
         memcpy(place, span, sizeof span);
         *span = 0;
@@ -180,7 +180,7 @@ static void count_text(const struct comparison *c) {
     row_label(c->s, n - 1, end);
     if (c->s->time) snprintf(first, sizeof first, " up to %s", c->was->last[k - 1]);
     if (c->s->time) snprintf(last, sizeof last, " up to %s", end);
-    lines_text(c->s, was, n, c->out, lines);
+    find_lines(c->s, was, n, c->out, lines);
     snprintf(text + at, left, "%sthere were %lld rows%s when the run began, there are %lld%s: %lld %s%s%s", at ? "; " : "",
              (long long)was, first, (long long)n, last, (long long)(n > was ? n - was : was - n), n > was ? "more" : "fewer",
              *lines ? ", " : "", lines);

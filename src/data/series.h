@@ -47,8 +47,8 @@ struct series {
     u8 *filled;          /* [ncol][nrow] 1 = interpolated cell of a target or past-only column (--gaps interpolate); or NULL */
     i64 *time;           /* [nrow] seconds, or NULL if rows have no time */
     i64 *line;           /* [nrow] line in the file, -1 = inserted by a gap policy */
-    bool lines;          /* a row is one line of the file: neither of a panel nor of a file with a series per row */
-    i32 npart;           /* files that the rows were read from, 0 = one */
+    bool lines;          /* each row is one line of the file: false for panels, and for files with a series per line */
+    i32 npart;           /* input files; 0 = the data have one source */
     struct table_part *part; /* [npart] */
     i32 ncat;            /* categorical known/past columns */
     i32 **code;          /* [ncat][nrow]; of a panel: [ncat][ntarget][nrow] */

@@ -103,7 +103,8 @@ static const char *const clocks[] = {
     "%H",  "%H%M",   "%H%M%S",    "T%H:%M:%SZ", "T%H:%M:%S%z", " %H:%M:%S%z", " %H:%M:%S %z", " %H:%M:%S.%f",
     ":%H", ":%H:%M:%S", ":%H:%M:%S %z", "_%H%M%S", "-%H%M%S"};
 enum { LAYOUT = 40, LAYOUTS_MOST = 4, AROUND = 60, FORMAT = LAYOUT * LAYOUTS_MOST + 2 * AROUND };
-static const i64 first_year = 1600, last_year = 2300; /* of advice: 44256 is neither 4425 nor its day 6 */
+/* Plausible years of advice, so that 44256 is not read as a day of the year 4425. */
+static const i64 first_year = 1600, last_year = 2300;
 
 static bool reads(const char *format, const char *s, i32 len, i64 *t) {
     const struct time_parser p = {.kind = TIME_CUSTOM, .format = format};

@@ -49,7 +49,7 @@ void apply_range(struct pstore *s, const struct ps_inbox *in, i64 lo, i64 hi, f3
 }
 
 /* The last unit of a push is applied. */
-void apply_counted(struct pstore *s, const struct ps_inbox *in, i32 rank) {
+void count_push(struct pstore *s, const struct ps_inbox *in, i32 rank) {
     struct ps_server *v = &s->server;
     const u64 late = v->version - in->version;
     v->stale[late < STALE_BINS ? late : STALE_BINS - 1]++;
@@ -62,7 +62,7 @@ void apply_push(struct pstore *s, const struct ps_inbox *in, i32 rank, i32 unit)
     i64 lo = 0, hi = 0;
     unit_range(s, unit, &lo, &hi);
     if (!in->refused) apply_range(s, in, lo, hi, in->v + (lo - own_shard(s)->lo));
-    if (unit == s->at.nunit[s->server.me] - 1) apply_counted(s, in, rank);
+    if (unit == s->at.nunit[s->server.me] - 1) count_push(s, in, rank);
 }
 
 /* The tree over parts: neighbours first, as the merges of a plan are (step/merge.c). */

@@ -182,7 +182,7 @@ err server_begin(struct pstore *s);
 err server_place(struct pstore *s, i32 from, const struct ps_head *h, void **to); /* of a push: checks it */
 err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data);
 err server_pull(struct pstore *s, i32 from, const struct ps_head *h);
-err server_asked(struct pstore *s, i32 from, i64 ticket);
+err server_pull_for_ticket(struct pstore *s, i32 from, i64 ticket);
 err server_leave(struct pstore *s, i32 from);
 err server_norm(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data);
 err server_advance(struct pstore *s, bool *moved);
@@ -191,7 +191,7 @@ bool server_finished(const struct pstore *s); /* every rank has its last weights
 /* apply.c: the arithmetic of a server */
 void apply_push(struct pstore *s, const struct ps_inbox *in, i32 rank, i32 unit); /* one unit of one push */
 void apply_range(struct pstore *s, const struct ps_inbox *in, i64 lo, i64 hi, f32 *delta); /* a piece of a unit; delta: of lo */
-void apply_counted(struct pstore *s, const struct ps_inbox *in, i32 rank);                 /* the push is applied whole */
+void count_push(struct pstore *s, const struct ps_inbox *in, i32 rank);                 /* the push is applied whole */
 void apply_merge(struct pstore *s); /* sums the parts of the round into part 0, and its norm */
 void apply_round(struct pstore *s);
 

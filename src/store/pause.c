@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "store/inside.h"
 
+/* The pulled and the base vector [n] each, then the states of the codec; 0 = a stop needs no copy. */
 i64 pstore_pause_floats(const struct pstore *s) { return s->pauses && !pack_plain(s) ? 2 * s->job.n + s->at.states : 0; }
 
 static err room(struct pstore *s) {

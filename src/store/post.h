@@ -11,7 +11,7 @@
 
 #include "comm/comm.h"
 
-enum { POST_HEAD = 64, POST_SMALL = 192 }; /* bytes of a head; of data that go with it in one message at most */
+enum { POST_HEAD = 64, POST_SMALL = 192 }; /* bytes of a head; largest payload that goes in the same message */
 /* The first fields of every head; kind 0 ends a stream. */
 struct post_head {
     u8 kind;

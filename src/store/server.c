@@ -126,7 +126,7 @@ static bool others_wait(const struct pstore *s, i32 rank) {
 /* True if this chunk is applied while its push arrives; opens the unit at its first chunk.  Only if no other rank waits for the
  * shard and the push comes through shared memory.  From the first to the last chunk of the unit nothing else changes the shard,
  * so the order is the same.  Chunks that were cut for a codec, which may be off by now, are longer than v->hot. */
-static bool opens(struct pstore *s, i32 from, i64 ticket, const struct ps_chunk *c) {
+static bool open_unit(struct pstore *s, i32 from, i64 ticket, const struct ps_chunk *c) {
     struct ps_server *v = &s->server;
     const i32 applied = c->unit == 0 ? 0 : v->of[from].applied;
     if (v->open == from) return true;
@@ -149,11 +149,11 @@ err server_place(struct pstore *s, i32 from, const struct ps_head *h, void **to)
     if (in->ticket >= 0 && (h->chunk == 0 || in->ticket != h->ticket))
         return malformed(from, "a push before the last one was applied");
     if (!refused && pack_plain(s) && h->bytes != pack_bytes(c)) return malformed(from, "a push");
-    if (!refused && pack_plain(s)) *to = opens(s, from, h->ticket, c) ? v->hot : in->v + (c->lo - own_shard(s)->lo);
+    if (!refused && pack_plain(s)) *to = open_unit(s, from, h->ticket, c) ? v->hot : in->v + (c->lo - own_shard(s)->lo);
     return 0;
 }
 
-/* The update may write v->hot, but not what the worker of this rank lends. */
+/* The optimiser overwrites its delta, so a packet that the worker of this rank lends is copied first. */
 static void apply_chunk(struct pstore *s, struct ps_inbox *in, i32 from, const struct ps_chunk *c, const unsigned char *data) {
     struct ps_server *v = &s->server;
     if ((const void *)data != v->hot) memcpy(v->hot, data, pack_bytes(c));
@@ -161,7 +161,7 @@ static void apply_chunk(struct pstore *s, struct ps_inbox *in, i32 from, const s
     if (!c->last) return;
     v->open = -1;
     in->ready = in->applied = c->unit + 1;
-    if (in->applied == s->at.nunit[v->me]) apply_counted(s, in, from);
+    if (in->applied == s->at.nunit[v->me]) count_push(s, in, from);
 }
 
 err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data) {
@@ -276,8 +276,8 @@ err server_pull(struct pstore *s, i32 from, const struct ps_head *h) {
     return 0;
 }
 
-/* With a ticket of rank 0 goes a pull of its shard. */
-err server_asked(struct pstore *s, i32 from, i64 ticket) {
+/* The pull of the shard that belongs to a ticket of rank 0: its weights go back with the ticket. */
+err server_pull_for_ticket(struct pstore *s, i32 from, i64 ticket) {
     return s->server.me < 0 ? 0 : server_pull(s, from, &(struct ps_head){.kind = PS_PULL, .ticket = ticket});
 }
 

@@ -68,7 +68,8 @@ static err got_weights(struct pstore *s, i32 from, const struct ps_head *h, cons
     return 0;
 }
 
-/* asks: 0, or the flags of a push that asks rank 0 for a ticket, too: the last message, since pulls follow it. */
+/* Shard 0 goes last, because its final message may ask rank 0 for the next ticket (asks: the flags of that, or 0), and the pulls
+ * must follow all pushes. */
 static err send_push(struct pstore *s, u8 asks) {
     struct ps_desk *d = &s->desk;
     for (i32 k = s->at.nserver - 1; k >= 0; k--)
@@ -135,7 +136,7 @@ err service_place(void *store, i32 from, const unsigned char *head, void **to) {
 static err next(struct pstore *s, i32 from, u8 flags) {
     i64 ticket;
     TRY(tickets_next(s, from, flags & PS_STOP, &ticket));
-    return ticket >= 0 ? server_asked(s, from, ticket) : 0;
+    return ticket >= 0 ? server_pull_for_ticket(s, from, ticket) : 0;
 }
 
 err service_handle(void *store, i32 from, const unsigned char *head, const unsigned char *data) {
@@ -224,7 +225,7 @@ static err turn(struct pstore *s, f64 *since, bool *moved) {
 /* The worker has nothing to do: where messages need no agent it drives them itself, so no wake-up stands between it and a server.
  */
 void service_drive(struct pstore *s, _Atomic u32 *word, u32 want) {
-    const u64 mode = float_mode_fast(); /* updates have the bits of those in a step */
+    const u64 mode = float_mode_fast(); /* the floating-point mode of a training step, so updates have the same bits */
     f64 since = 0;
     pthread_mutex_lock(&s->turn);
     while (atomic_load(word) != want && !atomic_load(&s->desk.failed)) {

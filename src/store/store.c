@@ -177,7 +177,7 @@ static err failure(struct pstore *s) {
     return s->result;
 }
 
-/* Who asks for a ticket waits for it next, and moves the messages itself where it can. */
+/* A worker that asks for a ticket waits next, and moves the messages itself where no agent is needed. */
 static void ask(struct pstore *s, u32 what) {
     atomic_fetch_or(&s->desk.asked, what);
     if (what & DESK_NEXT && comm_direct(s->job.comm)) return;
@@ -204,7 +204,8 @@ static bool await(struct pstore *s, _Atomic u32 *word, u32 want) {
     }
     atomic_store(&d->waits, false);
     atomic_store(&d->drives, false);
-    if (!drives || s->server.me >= 0) wakeup_signal(&d->service); /* what serves none sleeps on until it is asked */
+    /* The service thread of a rank without a shard sleeps until the worker asks. */
+    if (!drives || s->server.me >= 0) wakeup_signal(&d->service);
     s->waited += clock_now() - t0;
     return atomic_load(word) == want;
 }
@@ -252,13 +253,13 @@ struct share {
     f64 waited, worked, coding, between; /* between: waits from ticket to ticket */
 };
 
-/* What the workers would take without rounds: the least wait for a ticket is that for messages. */
-static void paces(const struct pstore *s, const struct share *all, struct pstore_leg *leg) {
+/* Seconds of a ticket that workers would take without rounds. The least wait between two tickets is that for messages. */
+static void measure_workers(const struct pstore *s, const struct share *all, struct pstore_leg *leg) {
     f64 message = INFINITY, rate = 0, each[COMM_RANKS];
     leg->fastest = INFINITY;
     for (i32 k = s->at.worker0; k < s->at.worker0 + s->at.nworker; k++) {
         each[k] = all[k].between / (f64)lmax(1, all[k].taken - 1);
-        if (all[k].taken > 0) message = dmin(message, each[k]);
+        if (all[k].taken > 1) message = dmin(message, each[k]); /* one ticket has no wait behind it */
     }
     for (i32 k = s->at.worker0; k < s->at.worker0 + s->at.nworker; k++) {
         if (all[k].taken == 0) continue;
@@ -266,7 +267,7 @@ static void paces(const struct pstore *s, const struct share *all, struct pstore
         leg->fastest = dmin(leg->fastest, ticket);
         leg->slowest = dmax(leg->slowest, ticket);
         leg->round += (ticket + each[k]) / s->at.nworker;
-        rate += 1 / dmax(1e-9, ticket + message);
+        rate += 1 / dmax(1e-9, ticket + (isinf(message) ? each[k] : message));
     }
     leg->dealt = rate > 0 ? s->at.nworker / rate : 0;
     if (rate <= 0) leg->fastest = 0;
@@ -297,7 +298,7 @@ static err account(struct pstore *s, struct pstore_leg *out, i64 *events) {
         leg.coding += all[k].coding;
         if (k >= s->at.server0 && k < s->at.server0 + s->at.nserver) events[k - s->at.server0] = all[k].events;
     }
-    paces(s, all, &leg);
+    measure_workers(s, all, &leg);
     *out = leg;
     return 0;
 }

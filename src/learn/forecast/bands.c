@@ -36,7 +36,7 @@ struct residuals {
     f32 *r;          /* [ntarget][horizon][n] in deviations of the series */
     f32 *deviation;  /* [ntarget][n] of the window; NaN = nothing seen */
     f32 *scratch;    /* [horizon][n] */
-    f64 *time;       /* [horizon] residuals that are worth an independent one; NULL = not known, 1 */
+    f64 *time;       /* [horizon] integrated autocorrelation time: n residuals count as n / time; NULL = 1 */
     f64 model, base; /* sums of absolute errors of the model and of the base in the current set */
     struct workload *work;
 };
@@ -261,7 +261,8 @@ static f32 choose_power(struct residuals *d, f32 *spread) {
     return best;
 }
 
-/* Residuals in units of deviation^power that are worth an independent one, at each step. */
+/* Sets time[k]: how many overlapping residuals of step k, in units of deviation^power, carry the information of one independent
+ * residual. */
 static err measure_overlap(struct residuals *d, i64 stride, f32 power) {
     const i32 h = d->t->f->spec.horizon;
     struct overlap o;

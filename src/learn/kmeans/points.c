@@ -11,7 +11,7 @@
 
 #define LARGEST 1e150 /* squares of it are finite */
 
-static err beyond(const struct table_set *s, const struct column *c, i64 row) {
+static err fail_square_overflows(const struct table_set *s, const struct column *c, i64 row) {
     char where[256], fix[MEND_PATH + 16], name[MEND_PATH];
     table_where(s->t, row, c, where);
     snprintf(fix, sizeof fix, "--ignore %s", mend_word(c->name, name));
@@ -23,7 +23,7 @@ static err gather(const struct table_set *s, const struct column_scale *c, i64 f
         const struct column *col = table_input(s, j);
         for (i64 i = 0; i < p->n; i++) {
             const f64 v = col->number[from + i];
-            if (!(fabs(v) < LARGEST)) return beyond(s, col, from + i);
+            if (!(fabs(v) < LARGEST)) return fail_square_overflows(s, col, from + i);
             p->x[i * p->d + j] = (v - c->center[j]) / c->spread[j] + 0.0; /* -0 becomes 0: equal points have equal bytes */
         }
     }

@@ -6,7 +6,7 @@
 
 enum { STORE_DECISIONS = 32, STORE_WHY = 160 };
 
-/* What followed the clock: a resumed run, and one that lost a rank, goes on with it (reached.c). */
+/* Decisions that depended on measured time: a resumed run, and one that lost a rank, continues with them (reached.c). */
 enum {
     REACHED_SET,   /* 1 */
     REACHED_BASE,  /* first step of round 0 */

@@ -1,8 +1,8 @@
 /* choose.c - what the next leg does: steps of a ticket for --granularity SECONDS, the policy for --store auto.
  *
- *     probes      two short synchronous legs: seconds of a round as they were, S; without waits for slower workers, A (paces of
- *                 store/store.c); with four times as many local steps, L = slowest worker + (S - slowest worker) / 4
- *                 (of the first one only A counts: its first step is longer than others)
+ *     probes      two short synchronous legs: seconds of a round as they were, S; without waits for slower workers, A
+ *                 (measure_workers of store/store.c); with four times as many local steps, L = slowest worker +
+ *                 (S - slowest worker) / 4 (of the first one only A counts: its first step is longer than others)
  *     by time     A saves 20 % twice: asynchronous, with the staleness that lets the fastest worker go on (distributed.md 4);
  *                 else L saves 5 %: local steps times 4
  *     by gain     the loss falls at less than half of its best rate: synchronous rounds are tried for a leg, and kept if the loss
@@ -139,7 +139,8 @@ static void by_time(struct chooser *c, struct store_run *r, const struct leg_fac
         note(c, to, r, f, why);
     } else if (c->legs > 1 && c->votes == 0 && local <= LOCAL_SHARE * round && r->local < LOCAL_MOST) {
         r->local = lmin(LOCAL_MOST, r->local * 4);
-        snprintf(why, sizeof why, "workers waited %.0f%% of the time; a round took %.3g s, %.3g s without most messages",
+        snprintf(why, sizeof why,
+                 "workers waited %.0f%% of the time; a round took %.3g s, an estimated %.3g s with four times the local steps",
                  100 * f->waited / dmax(1e-9, f->waited + f->worked), round, local);
         note(c, to, r, f, why);
     }

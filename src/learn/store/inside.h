@@ -70,7 +70,7 @@ void carry_keep(const struct fit *t, struct store_run *r, i64 step);
 /* record.c: RUN/order.txt */
 err order_open(struct fit *t, struct store_run *r);
 void order_close(struct order *o);
-/* What a leg was besides the order of its updates: its last round, steps of a ticket, whether the codec was in use, staleness. */
+/* Settings of a recorded leg: its last round, steps of a ticket, codec in use, staleness. */
 struct order_leg {
     i64 last, local;
     bool codec;
@@ -99,7 +99,8 @@ struct leg_facts {
 void chooser_save(const struct chooser *c, struct store_reached *to);
 bool chooser_sound(const struct store_reached *from);
 void chooser_load(struct chooser *c, struct store_run *r, const struct store_reached *from);
-void chooser_replay(struct chooser *c, struct store_run *r, i64 stale); /* the staleness of a recorded leg; NULL = fixed */
+/* Sets the staleness of a recorded leg; no effect if c is NULL (the policy does not choose). */
+void chooser_replay(struct chooser *c, struct store_run *r, i64 stale);
 i64 chooser_until(const struct chooser *c, i64 step, i64 until); /* the leg's end: --store auto cuts the first ones short */
 void chooser_see(struct chooser *c, struct store_run *r, const struct leg_facts *f, const struct events *to);
 

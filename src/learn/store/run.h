@@ -29,8 +29,8 @@ void store_drop(struct fit *t);
 err store_fresh(struct fit *t);                                 /* a member begins: nothing is left of the one before */
 void store_begin_run(struct fit *t, const struct train_job *j); /* borrowed until the next one */
 err store_leg(void *fit, struct train_state *s, i64 until);
-/* After the death of a rank, before the plan is made anew: what of the store is gone; the state of the leg that failed becomes
- * that of all survivors. */
+/* After the death of a rank, before replanning. store_lost: removes dead servers and keeps the optimiser states;
+ * store_salvage: all survivors take the state of the failed leg. */
 err store_lost(struct fit *t, const struct comm_loss *loss);
 err store_salvage(struct fit *t, const struct comm_loss *loss);
 err store_report(struct fit *t); /* after training: what was sent, how stale pushes were */
@@ -38,7 +38,8 @@ err store_report(struct fit *t); /* after training: what was sent, how stale pus
 /* Shards of the servers, for checkpoints of the optimiser that the engine holds; 0 where every rank has its own. */
 i32 store_owned(const struct fit *t, const struct store_shard **out);
 bool store_is_local(const struct fit *t); /* the optimiser that the engine holds is this rank's own */
-/* What followed the clock, for checkpoints: the same on all ranks; NULL = no store.  go_on: what it holds now is in force. */
+/* Decisions that depended on measured time, for checkpoints: the same on all ranks; NULL = no store.  go_on: applies those that
+ * it holds now. */
 struct store_reached *store_reached(const struct fit *t);
 void store_go_on(struct fit *t);
 /* What a leg that a stop has ended early leaves for the next one (store/store.h): the same on all ranks. */
