@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "api/earlier.h"
 #include "api/keep.h"
 #include "api/score_file.h"
 #include "api/lost.h"
@@ -198,7 +199,7 @@ static err score(struct stretto_trainer *t) {
     if (!trainer_scored(t)) return 0;
     tell_few(t);
     if (t->scores.said[0]) event_note(&t->events, EVENT_NOTE, "%s", t->scores.said);
-    if (t->scores.skill < -0.005 && t->scores.best)
+    if (isfinite(t->scores.skill) && t->scores.skill < -0.005 && t->scores.best)
         event_note(&t->events, EVENT_WARNING,
                    "on the test split the model is %.0f%% worse than the %s \"%s\": use that %s, or more data",
                    -100 * t->scores.skill, learner_predicts(t->learner), t->scores.best, learner_predicts(t->learner));
@@ -266,11 +267,19 @@ static err results(struct stretto_trainer *t) {
     return keep_report(t, false);
 }
 
+/* A run that ends without a checkpoint and a model gives way to the one that was in the folder before. */
+static void settle(const struct stretto_trainer *t) {
+    if (trainer_is_silent(t) || !t->run_dir || t->resume || !earlier_settle(t->run_dir, t->model != NULL)) return;
+    keep_put_back(t);
+    event_note(&t->events, EVENT_NOTE, "%s is as the earlier run left it", t->run_dir);
+}
+
 static err run(struct stretto_trainer *self) {
     TRY(open_board(self));
     err e = fit(self);
     if (e == -E402 && self->plan_text.len > 0) e = plan_shape_explain(&self->o, str_text(&self->plan_text));
     const struct err_record why = *err_last();
+    settle(self);
     keep_make_room(self);
     write_log(self);
     close_board(self);

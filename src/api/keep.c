@@ -136,6 +136,15 @@ void keep_forget(const struct stretto_trainer *t) {
     keep_make_room((void *)(uintptr_t)t);
 }
 
+void keep_put_back(const struct stretto_trainer *t) {
+    char path[PATHS], aside[PATHS + ENDING + 1];
+    for (i32 k = 0; k < PLACES; k++) {
+        if (!place(t, k, path)) continue;
+        snprintf(aside, sizeof aside, "%s%s", path, earlier);
+        if (is_own(aside, false) && is_own(path, true)) rename(aside, path);
+    }
+}
+
 void keep_set_aside(const struct stretto_trainer *t) {
     char path[PATHS], aside[PATHS + ENDING + 1];
     for (i32 k = 0; k < PLACES; k++) {

@@ -28,5 +28,7 @@ void keep_find(const struct stretto_trainer *t, stretto_model **out);
 void keep_forget(const struct stretto_trainer *t);
 /* When a new run begins: the kept models of an earlier one get another name, which resume does not look for. */
 void keep_set_aside(const struct stretto_trainer *t);
+/* That run was refused: they get their names back. */
+void keep_put_back(const struct stretto_trainer *t);
 
 #endif

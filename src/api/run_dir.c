@@ -16,6 +16,7 @@
 
 #include "api/api.h"
 #include "api/config.h"
+#include "api/earlier.h"
 #include "api/mirror.h"
 #include "api/plan_shape.h"
 #include "base/checkpoints.h"
@@ -268,6 +269,7 @@ err run_dir_begin(struct stretto_trainer *t) {
         if (run_dir_has_checkpoint(t))
             event_note(&t->events, EVENT_WARNING, "%s held a checkpoint of a run that was stopped: this run starts from scratch "
                        "(`stretto resume %s` would have continued it)", t->run_dir, t->run_dir);
+        TRY(earlier_set_aside(t->run_dir));
         TRY(forget_file(t, "run.json"));
         TRY(forget(t));
         TRY(forget_file(t, "data.json"));
@@ -330,7 +332,11 @@ stretto_err stretto_run_fetch(const char *run, char **run_dir_out) {
 stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **model_path) {
     char path[PATH_MAX];
     struct js *o = NULL;
+    int lock = -1;
     *data_path = *model_path = NULL;
+    if (run_dir_lock(run_dir, &lock) >= 0) earlier_recover(run_dir);
+    else err_clear();
+    if (lock >= 0) close(lock);
     TRY(path_in(run_dir, "run.json", path));
     if (!file_exists(path))
         return FAIL_AT(E705, NULL,

@@ -181,13 +181,31 @@ class Outputs(Case):
         child.send_signal(signal.SIGTERM)
         self.end(child, 75)
         before = {name: self.read("m.model.run/" + name) for name in ("run.json", "config.json", "data.json", "metrics.jsonl")}
-        for more, status in ((["--horizon", "500"], 4), (["--test", "2060-01-01"], 2), (["--plan", "none.plan"], 7)):
+        for more, status in ((["--horizon", "500"], 4), (["--test", "2060-01-01"], 2), (["--plan", "none.plan"], 7), (["--place", "foo"], 2),
+                             (["--store", "asp"], 2), (["--ranks", "2", "--servers", "2"], 2), (["--hidden", "65536", "--layers", "8"], 6),
+                             (["--micro-batches", "7", "--parallel", "pipeline"], 2)):
             self.stretto("train", AIR, *TRAIN, *more, "-o", "m.model", status=status)
             self.assertEqual(before, {name: self.read("m.model.run/" + name) for name in before}, more)
         self.stretto("resume", "m.model.run", "--quiet")
         self.same_model("whole.model", "m.model", "resumed after runs that were refused")
         os.unlink(self.path("m.model"))
         self.assertRegex(self.stretto("resume", "m.model.run", status=7).err, r"is finished: its model was \S+m\.model, which is not there any more\n")
+
+    def test_a_run_without_a_checkpoint_gives_way_to_the_earlier_one(self):
+        """It is killed after its first steps; resume goes on with the run that was in the folder before."""
+        self.stretto("train", AIR, *TRAIN, "-o", "whole.model")
+        child = self.start("train", AIR, *TRAIN, "-o", "m.model", "--checkpoint-every", "0.05s")
+        self.in_training(child, "m.model.run")
+        child.send_signal(signal.SIGTERM)
+        self.end(child, 75)
+        child = self.start("train", AIR, *TRAIN, "-o", "m.model", "--hidden", "9", "--checkpoint-every", "1h")
+        self.in_training(child, "m.model.run")
+        child.kill()
+        child.wait()
+        self.assertTrue(os.path.isdir(self.path("m.model.run/.earlier")))
+        self.stretto("resume", "m.model.run", "--quiet")
+        self.same_model("whole.model", "m.model", "resumed after a run that was killed")
+        self.assertFalse(os.path.exists(self.path("m.model.run/.earlier")))
 
     def test_killed_before_its_options_are_resolved(self):
         """Whoever finds run.json can resume: config.json is there before it."""

@@ -1,0 +1,117 @@
+/* earlier.c - what an earlier run left in the run folder, while a new run begins there.
+ *
+ *     RUN/.earlier/      run.json, config.json, data.json, metrics.jsonl, plan.txt, checkpoints of the earlier run
+ *
+ * A new run moves them there. If it ends before it has a checkpoint or a model, because it was refused or failed, they are put
+ * back: the earlier run can still be resumed. Else they are deleted. A run that was killed in between leaves the folder, and the
+ * next command on the run folder decides in the same way. */
+#include "api/earlier.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/checkpoints.h"
+#include "base/file.h"
+#include "ckpt/checkpoint.h"
+
+static const char folder[] = ".earlier", checkpoints[] = "checkpoints";
+static const char *const files[] = {"run.json", "config.json", "data.json", "metrics.jsonl", "plan.txt"};
+enum { ROOM = PATH_MAX + 64 };
+
+/* RUN/NAME and RUN/.earlier/NAME. */
+static void paths_of(const char *run_dir, const char *name, char now[ROOM], char before[ROOM]) {
+    snprintf(now, ROOM, "%.*s/%s", PATH_MAX - 1, run_dir, name);
+    snprintf(before, ROOM, "%.*s/%s/%s", PATH_MAX - 1, run_dir, folder, name);
+}
+
+static bool has_checkpoint(const char *dir) {
+    char path[4096];
+    i64 number;
+    const bool found = ckpt_find(dir, 0, path, &number) >= 0;
+    err_clear();
+    return found;
+}
+
+static void remove_checkpoints(const char *dir) {
+    if (ckpt_clear(dir) < 0) err_clear();
+    rmdir(dir);
+}
+
+/* Moves a file or folder; true if there was one. */
+static bool moved(const char *from, const char *to) { return rename(from, to) == 0; }
+
+/* Deletes RUN/.earlier. */
+static void drop(const char *run_dir) {
+    char now[ROOM], before[ROOM];
+    for (size_t i = 0; i < COUNT(files); i++) {
+        paths_of(run_dir, files[i], now, before);
+        unlink(before);
+    }
+    paths_of(run_dir, checkpoints, now, before);
+    remove_checkpoints(before);
+    *strrchr(before, '/') = 0;
+    rmdir(before);
+}
+
+/* Files of the run that failed go, also those that the earlier run did not have. */
+static void put_back(const char *run_dir) {
+    char now[ROOM], before[ROOM], kept[ROOM + 16];
+    for (size_t i = 0; i < COUNT(files); i++) {
+        paths_of(run_dir, files[i], now, before);
+        if (!moved(before, now)) unlink(now);
+    }
+    paths_of(run_dir, checkpoints, now, before);
+    remove_checkpoints(now);
+    moved(before, now);
+    *strrchr(before, '/') = 0;
+    rmdir(before);
+    paths_of(run_dir, "trained.model", now, before);
+    snprintf(kept, sizeof kept, "%s.earlier", now); /* keep.c has set it aside */
+    if (!file_exists(now)) moved(kept, now);
+}
+
+static bool is_aside(const char *run_dir) {
+    char now[ROOM], before[ROOM];
+    struct stat st;
+    paths_of(run_dir, "", now, before);
+    return lstat(before, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+void earlier_recover(const char *run_dir) {
+    char now[ROOM], before[ROOM];
+    if (!is_aside(run_dir)) return;
+    paths_of(run_dir, checkpoints, now, before);
+    const bool own = has_checkpoint(now);
+    paths_of(run_dir, "trained.model", now, before);
+    if (own || file_exists(now)) drop(run_dir);
+    else put_back(run_dir);
+}
+
+err earlier_set_aside(const char *run_dir) {
+    char now[ROOM], before[ROOM];
+    earlier_recover(run_dir);
+    paths_of(run_dir, "run.json", now, before);
+    if (!file_exists(now)) return 0;
+    *strrchr(before, '/') = 0;
+    if (mkdir(before, 0777) != 0) return FAIL(E702, "cannot write %s: %s", before, strerror(errno));
+    for (size_t i = 0; i < COUNT(files); i++) {
+        paths_of(run_dir, files[i], now, before);
+        moved(now, before);
+    }
+    paths_of(run_dir, checkpoints, now, before);
+    if (!checkpoints_apart()) moved(now, before);
+    return 0;
+}
+
+bool earlier_settle(const char *run_dir, bool trained) {
+    char own[4096];
+    if (!is_aside(run_dir)) return false;
+    const bool keep = trained || (checkpoints_of(run_dir, own) >= 0 && has_checkpoint(own));
+    if (keep) drop(run_dir);
+    else put_back(run_dir);
+    return !keep;
+}
