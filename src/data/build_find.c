@@ -38,6 +38,44 @@ static bool advice_of(const struct column *c, i64 nrow, char fix[TIME_ADVICE]) {
     return time_advice(word, len, n, fix) > 0;
 }
 
+/* True if the layout reads a word of the column, or all of its first numbers. */
+static bool fits_layout(const struct column *c, i64 nrow, const char *layout) {
+    const struct time_parser p = {.kind = TIME_CUSTOM, .format = layout};
+    i64 t, n = 0;
+    for (i32 k = 0; c->type == COL_CATEGORY && k < c->nword; k++)
+        if (time_parse(&p, c->word[k], strlen(c->word[k]), &t)) return true;
+    for (i64 i = 0; c->type == COL_NUMBER && i < nrow && n < STRANGE_WORDS; i++) {
+        char number[DIGITS];
+        if (isnan(c->number[i])) continue;
+        n++;
+        snprintf(number, DIGITS, "%.15g", c->number[i]);
+        if (!time_parse(&p, number, strlen(number), &t)) return false;
+    }
+    return n > 0;
+}
+
+/* Refuses a --time-format that no column has. */
+static err refuse_layout(const struct build *b, const u8 *role) {
+    const char *layout = b->o->time_format;
+    const struct column *best = NULL;
+    char where[256], fix[TIME_ADVICE], known[TIME_ADVICE];
+    bool told = false;
+    for (i32 i = 0; i < b->t->ncol && layout; i++) {
+        const struct column *c = &b->t->col[i];
+        if (c->type == COL_TIME || fits_layout(c, b->t->nrow, layout)) return 0;
+        if (role[i] != NO_ROLE || told || c->type != COL_CATEGORY || c->nword == 0) continue;
+        told = !b->t->map && advice_of(c, b->t->nrow, known); /* a cache has its times, no layout gives it others */
+        if (told || !best) best = c;
+    }
+    if (!layout) return 0;
+    snprintf(fix, sizeof fix, "%s", told ? known : "--time-format row   (rows are the time)   or   --time-format auto");
+    if (!best)
+        return FAIL_AT(E205, b->t->path, fix, "no column fits --time-format '%s'", layout);
+    table_where(b->t, 0, best, where);
+    return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" does not fit --time-format '%s', nor does any other column",
+                   best->word[0], best->name, layout);
+}
+
 static err strange_time(const struct build *b, const struct column *c) {
     static const char row[] = "--time-format row   (rows are the time)";
     char where[256], fix[TIME_ADVICE + 340], known[TIME_ADVICE], name[MEND_PATH], number[DIGITS];
@@ -201,6 +239,7 @@ static bool lacks_clock(const struct build *b) {
 err build_find_time(struct build *b, const u8 *role) {
     for (i32 i = 0; i < b->t->ncol && b->ntime == 0; i++)
         if (b->t->col[i].type == COL_TIME && role[i] == NO_ROLE) b->time_col[b->ntime++] = i;
+    if (b->ntime == 0) TRY(refuse_layout(b, role));
     if (b->ntime == 0) b->ntime = build_time_parts(b, role, false, b->time_col);
     if (b->ntime == 0) TRY(find_numbers(b, role));
     if (b->ntime == 1 && lacks_clock(b)) b->ntime += build_time_parts(b, role, true, b->time_col + 1);

@@ -94,6 +94,15 @@ static i32 field_cells(const struct csv *c, const struct csv_sample *s, i32 f, b
     return n;
 }
 
+/* Line of the present cell k of a field, where no cell goes over lines. */
+static i64 cell_line(const struct csv *c, const struct csv_sample *s, i32 f, i32 k) {
+    const bool header = c->t->has_header;
+    i32 r = header;
+    for (; r < s->rows - 1; r++)
+        if (!csv_is_missing(c, csv_cells(s, r)[f], csv_lens(s, r)[f]) && k-- == 0) break;
+    return c->data_line + r - header;
+}
+
 static err ambiguous_time(const struct csv *c, i32 f, const char **cell, const i32 *len, i32 n) {
     char where[256], text[60], fix[TIME_ADVICE];
     csv_where(c, c->data_line, f + 1, where);
@@ -149,6 +158,41 @@ static bool is_custom(const struct csv *c, const char **cell, const i32 *len, i3
     return n > 0 && (numbers ? times == n : 3 * times >= 2 * n);
 }
 
+/* How much cells look like times: 4 a known form, 3 a layout reads them, 2 numbers of a known form, 1 other texts, 0 numbers. */
+static i32 like_times(const struct csv *c, const char **cell, const i32 *len, i32 n, bool *ambiguous) {
+    char unused[TIME_ADVICE];
+    i32 numbers = 0;
+    for (i32 i = 0; i < n; i++) numbers += csv_is_number(c, cell[i], len[i]);
+    if (2 * numbers > n) return time_guess(cell, len, n, true, ambiguous) != TIME_NONE ? 2 : 0;
+    if (time_guess_most(cell, len, n, ambiguous) != TIME_NONE) return 4;
+    return time_advice(cell, len, n, unused) > 0 ? 3 : 1;
+}
+
+/* Refuses a --time-format that no column has: names the first cell of the column that looks most like a time. */
+static err unused_layout(const struct csv *c, const struct csv_sample *s, bool header, const char **cell, i32 *len) {
+    char where[256], text[60], fix[TIME_ADVICE];
+    i32 best = -1, most = -1;
+    bool ambiguous = false, either = false;
+    for (i32 f = 0; f < c->nfield && most < 4; f++) {
+        if (c->field[f].kind == FIELD_SKIP) continue;
+        const i32 n = field_cells(c, s, f, header, cell, len), like = n > 0 ? like_times(c, cell, len, n, &ambiguous) : -1;
+        if (like > most) most = like, best = f, either = ambiguous;
+    }
+    if (best < 0) return 0;
+    const i32 n = field_cells(c, s, best, header, cell, len);
+    const struct time_parser p = custom_time(c);
+    i64 unused;
+    i32 bad = 0;
+    while (bad < n - 1 && time_parse(&p, cell[bad], (size_t)len[bad], &unused)) bad++;
+    csv_where(c, cell_line(c, s, best, bad), best + 1, where);
+    csv_clean(text, sizeof text, cell[bad], len[bad]);
+    if (most % 2 == 0 && most > 0 && !either) snprintf(fix, sizeof fix, "--time-format auto");
+    else if (most < 3 || time_advice(cell, len, n, fix) == 0)
+        snprintf(fix, sizeof fix, "--time-format row   (rows are the time)   or   --time-format auto");
+    return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" does not fit --time-format '%s', nor does any other column", text,
+                   c->name[best], c->o->time_format);
+}
+
 static err type_field(struct csv *c, const struct csv_sample *s, i32 f, bool header, bool *have_time, const char **cell,
                       i32 *len) {
     struct csv_field *field = &c->field[f];
@@ -171,7 +215,7 @@ static err type_field(struct csv *c, const struct csv_sample *s, i32 f, bool hea
     if (spaced == SPACED_CODE) field->kind = FIELD_TEXT;
     if (n == 0 || 2 * numbers > n) return 0;
     bool ambiguous = false;
-    enum time_kind kind = look ? time_guess_most(cell, len, n, &ambiguous) : TIME_NONE;
+    enum time_kind kind = look && !o->time_format ? time_guess_most(cell, len, n, &ambiguous) : TIME_NONE;
     if (ambiguous) return ambiguous_time(c, f, cell, len, n);
     field->kind = kind == TIME_NONE || kind == TIME_CLOCK ? FIELD_TEXT : FIELD_TIME;
     field->time.kind = kind;
@@ -265,6 +309,9 @@ static err sniff_fields(struct csv *c, struct csv_sample *s) {
         field->order = (i32)time_order(field->time.kind, cell, len, n);
         TRY(keep_seen(c, field, cell, len, n));
     }
+    const char *layout = c->o->time_format;
+    if (layout && strcmp(layout, "row") != 0 && !have_time && !(c->o->time && *c->o->time))
+        TRY(unused_layout(c, s, header, cell, len));
     return csv_doubt(c, s->cell, s->len);
 }
 
