@@ -68,7 +68,7 @@ static bool compact(f64 v, i64 *out) {
     i64 n = (i64)v, digits = 6;
     for (i64 k = n; k > 999999; k /= 10) digits++;
     if (digits % 2) return false;
-    if (digits == 6) return n <= 299912 && time_date(n / 100, n % 100, 1, out);
+    if (digits == 6) return n >= 160001 && n <= 210012 && time_date(n / 100, n % 100, 1, out); /* 210213 is a day, yymmdd */
     static const i64 cut[] = {[8] = 1, [10] = 100, [12] = 10000, [14] = 1000000};
     static const i64 second[] = {[8] = 0, [10] = 3600, [12] = 60, [14] = 1};
     i64 rest = n % cut[digits];

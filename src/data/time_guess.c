@@ -96,7 +96,7 @@ static const char *const layouts[] = {
     "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",     "%m-%Y",    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y",
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",    "%Y-%m",    "%Y-Q%q",   "%Y/Q%q",   "%YT%q",    "Q%q %Y",   "Q%q-%Y",
     "Q%q/%Y",   "%G-%V",    "%G/%V",    "%G%V",      "%V/%G",    "%V-%G",    "W%V/%G",   "W%V-%G",   "W%V %G",   "%V %G",
-    "%Y-%j",    "%Y%j",     "%d %B %Y", "%B %d, %Y", "%B %Y",    "%d-%b-%Y", "%d/%b/%Y", "%a, %d %b %Y", "%a %d %b %Y",
+    "%y%m%d",   "%Y-%j",    "%Y%j",     "%d %B %Y", "%B %d, %Y", "%B %Y",    "%d-%b-%Y", "%d/%b/%Y", "%a, %d %b %Y", "%a %d %b %Y",
     "%a %b %d %Y", "%a, %b %d, %Y", "%a %b %d %H:%M:%S %Y", "%s"};
 static const char *const clocks[] = {
     "",    " %H:%M", " %H:%M:%S", "T%H:%M:%S",  "T%H:%M",       " %I:%M %p",    " %I:%M:%S %p", " %H",
@@ -104,11 +104,14 @@ static const char *const clocks[] = {
     ":%H", ":%H:%M:%S", ":%H:%M:%S %z", "_%H%M%S", "-%H%M%S"};
 enum { LAYOUT = 40, LAYOUTS_MOST = 4, AROUND = 60, FORMAT = LAYOUT * LAYOUTS_MOST + 2 * AROUND };
 /* Plausible years of advice, so that 44256 is not read as a day of the year 4425. */
-static const i64 first_year = 1600, last_year = 2300;
+static const i64 first_year = 1600, last_year = 2100;
 
 static bool reads(const char *format, const char *s, i32 len, i64 *t) {
     const struct time_parser p = {.kind = TIME_CUSTOM, .format = format};
-    if (!time_parse(&p, s, (size_t)len, t)) return false;
+    const i32 digits = !strncmp(format, "%y%m%d", 6) ? 6 : !strncmp(format, "%Y%m%d", 6) ? 8 : 0;
+    i32 k = 0;
+    while (k < len && (u8)(s[k] - '0') < 10) k++;
+    if (k < digits || !time_parse(&p, s, (size_t)len, t)) return false;
     if (strstr(format, "%s") && *t < EPOCH_LEAST) return false;
     return *t >= time_days(first_year, 1, 1) * 86400 && *t < time_days(last_year, 1, 1) * 86400;
 }
@@ -155,9 +158,10 @@ static bool is_even(const char *format, const char *const *s, const i32 *len, i3
     return even;
 }
 
-/* Exchanges day and month in layouts where both are numbers, "%d/%m" and "%m/%d"; false = there are none. */
+/* Exchanges day and month in layouts where both are numbers, "%d/%m" and "%m/%d", and six digits; false = there are none. */
 static bool exchange_days(const char *format, char out[FORMAT]) {
     bool any = false;
+    if (!strcmp(format, "%G%V")) return snprintf(out, FORMAT, "%%y%%m%%d") > 0;
     snprintf(out, FORMAT, "%s", format);
     for (char *p = out; strlen(p) > 4; p++) {
         if (p[0] != '%' || p[3] != '%' || !strchr("./-", p[2])) continue;

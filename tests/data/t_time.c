@@ -124,6 +124,8 @@ TEST(time_refuses_what_is_none) {
     refuses(TIME_COMPACT, "20110102T2500");
     refuses(TIME_CLOCK, "25:00");
     refuses(TIME_YEAR, "49");
+    refuses(TIME_COMPACT, "210101"); /* yymmdd, not a month of 2101 */
+    refuses(TIME_COMPACT, "159912");
 }
 
 TEST(time_custom_format_reads_names_and_halves) {
@@ -180,6 +182,9 @@ TEST(time_advice_names_layouts_that_read_the_cells) {
     advises("Jan-24", "Feb-24", "--time-format '%b-%y'");
     advises("12/2023", "01/2024", "--time-format '%m/%Y'");
     advises("week 1", "week 2", "");
+    advises("210101", "210213", "--time-format '%y%m%d'");
+    advises("202101", "202152", "--time-format '%G%V'");
+    advises("44197", "44198", "");
 }
 
 static enum time_kind guess(bool named, bool *ambiguous, i32 n, const char *const *s) {
