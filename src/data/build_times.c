@@ -42,7 +42,7 @@ static enum unit unit_named(const char *name) {
     return UNITS;
 }
 
-/* True for hhmm numbers (0, 30, 1330). *hours: none is above 24, so they may be hours. */
+/* True for hhmm numbers (0, 30, 1330). *hours: none has three digits, so they are hours, or one of them is wrong. */
 static bool is_clock(const struct column *c, i64 nrow, bool *hours) {
     f64 most = 0;
     for (i64 i = 0; i < nrow; i++) {
@@ -50,7 +50,7 @@ static bool is_clock(const struct column *c, i64 nrow, bool *hours) {
         if (!(v >= 0 && v <= units[UNIT_HHMM].most) || v != floor(v) || fmod(v, 100) >= 60) return false;
         most = fmax(most, v);
     }
-    *hours = most <= units[UNIT_HOUR].most;
+    *hours = most < 100;
     return nrow > 0;
 }
 
