@@ -7,6 +7,7 @@
  *
  * A column that looks like a time and cannot be read is refused: to ignore it would hide the mistake. */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 
 enum { ROWS_LEAST = 5, CLOCK_LEAST = 60 }; /* without a name: rows; seconds between rows of a number that counts seconds */
 
-enum { STRANGE_WORDS = 64, DIGITS = 24 };
+enum { STRANGE_WORDS = 64, DIGITS = 24, NAME_WORDS = 300 };
 
 /* The layouts that read the words of a column, or the first of its numbers; false = there are none. */
 static bool advice_of(const struct column *c, i64 nrow, char fix[TIME_ADVICE]) {
@@ -124,18 +125,58 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
     return 0;
 }
 
-/* How much a name says: 2 = it is that of a time, 1 = it has the word for one in it. */
-static i32 like_time(const char *name) {
+/* Splits a name into words in lower case, each between blanks: "pickupDate_2" gives " pickup date ". */
+static void words_of(const char *name, char out[NAME_WORDS]) {
+    i32 n = 0;
+    out[n++] = ' ';
+    for (const char *p = name; *p && n < NAME_WORDS - 3; p++) {
+        const bool hump = isupper((u8)*p) && p > name && (islower((u8)p[-1]) || (isupper((u8)p[-1]) && islower((u8)p[1])));
+        const bool letter = isalpha((u8)*p) || (u8)*p >= 0x80;
+        if ((hump || !letter) && out[n - 1] != ' ') out[n++] = ' ';
+        if (letter) out[n++] = (char)tolower((u8)*p);
+    }
+    if (out[n - 1] != ' ') out[n++] = ' ';
+    out[n] = 0;
+}
+
+/* True if the last word of a name is one of these, or, unless last, any of its words. `of`: words between blanks. */
+static bool has_word(const char *words, const char *of, bool last) {
+    char word[NAME_WORDS];
+    for (const char *p = words + 1; *p;) {
+        const i32 n = (i32)strcspn(p, " ");
+        snprintf(word, sizeof word, " %.*s ", n, p);
+        p += n + (p[n] == ' ');
+        if ((!last || !*p) && strstr(of, word)) return true;
+    }
+    return false;
+}
+
+/* How much a name says: 2 = it is that of a time, 1 = it has the word for one in it, -1 = it is that of an id or a counter.
+ * *years: it may be that of years, not of a smaller part of a time. */
+static i32 like_time(const char *name, bool *years) {
     static const char *const names[] = {"ts",   "ds",    "date",      "time",   "datetime", "timestamp", "year",
                                         "yr",   "month", "yearmonth", "yyyymm", "yyyymmdd", "day",       "period",
                                         "yyyy", "epoch", "seconds",   "ms",     "unix",     "week",      "datum",
                                         "fecha"};
-    static const char *const parts[] = {"time", "date", "stamp", "epoch", "unix", "year", "month"};
+    static const char parts[] = " time date datetime stamp timestamp epoch unix year month yearmonth yearweek datum fecha ";
+    static const char others[] = " id ids no nr num number sample code zip key counter count step "
+                                 "timestep runtime uptime lifetime ";
+    static const char smaller[] = " month yearmonth yyyymm yyyymmdd day epoch seconds ms unix week yearweek stamp ";
+    char words[NAME_WORDS];
+    words_of(name, words);
+    *years = !has_word(words, smaller, false);
     for (size_t k = 0; k < COUNT(names); k++)
         if (!strcasecmp(name, names[k])) return 2;
-    for (size_t k = 0; k < COUNT(parts); k++)
-        if (strcasestr(name, parts[k])) return 1;
-    return 0;
+    if (has_word(words, others, true)) return -1;
+    return has_word(words, parts, false);
+}
+
+/* True for numbers that may be years as far as the name of their column says. */
+static bool plausible_years(const struct column *c, i64 nrow, i32 name, bool years) {
+    const bool year = !strcasecmp(c->name, "year") || !strcasecmp(c->name, "yr") || !strcasecmp(c->name, "yyyy");
+    for (i64 i = 0; i < nrow && !year; i++)
+        if (c->number[i] < (name > 0 ? 1600 : 1800) || c->number[i] > 2100) return false;
+    return years;
 }
 
 /* True for times that never decrease, with one step between most of them. */
@@ -153,11 +194,13 @@ static bool steady(enum time_kind kind, const i64 *t, i64 n) {
 
 /* *yes: the column has numbers that are times. */
 static err is_numbers(const struct table *t, const struct column *c, bool *yes) {
-    const i32 name = like_time(c->name);
+    bool years;
+    const i32 name = like_time(c->name, &years);
     const enum time_kind kind = c->missing < t->nrow ? time_guess_numbers(c->number, t->nrow) : TIME_NONE;
     i64 *time, n = 0, ups = 0;
     *yes = false;
-    if (kind == TIME_NONE || t->nrow == 0) return 0;
+    if (kind == TIME_NONE || t->nrow == 0 || name < 0) return 0;
+    if (kind == TIME_YEAR && !plausible_years(c, t->nrow, name, years)) return 0;
     NEW_SPILL(time, t->nrow);
     for (i64 i = 0; i < t->nrow; i++) {
         if (isnan(c->number[i]) || !time_of_number(kind, c->number[i], &time[n])) continue;
@@ -196,14 +239,15 @@ static err refuse_strange_numbers(struct build *b, const u8 *role) {
     static const char *const dates[] = {"date", "datetime", "timestamp", "ds", "datum", "fecha"};
     char unused[TIME_ADVICE];
     i32 others = -1;
+    bool years;
     for (i32 i = 0; i < b->t->ncol; i++) others += b->t->col[i].type == COL_NUMBER;
     for (i32 i = 0; i < b->t->ncol && others > 0; i++) {
         const struct column *c = &b->t->col[i];
-        if (c->type != COL_NUMBER || role[i] != NO_ROLE || c->missing == b->t->nrow || !like_time(c->name)) continue;
+        if (c->type != COL_NUMBER || role[i] != NO_ROLE || c->missing == b->t->nrow || like_time(c->name, &years) <= 0) continue;
         bool like = !strcasecmp(c->name, "time") && !counts(c, b->t->nrow);
         for (size_t k = 0; k < COUNT(dates); k++)
             like |= !strcasecmp(c->name, dates[k]) && (c->number[0] > 1 || !counts(c, b->t->nrow));
-        like |= like_time(c->name) > 0 && ascends(c, b->t->nrow) && advice_of(c, b->t->nrow, unused);
+        like |= ascends(c, b->t->nrow) && advice_of(c, b->t->nrow, unused);
         if (like && !listed(b, b->o->target, i)) return strange_time(b, c);
     }
     return 0;

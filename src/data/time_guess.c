@@ -96,8 +96,8 @@ static const char *const layouts[] = {
     "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",     "%m-%Y",    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y",
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",    "%Y-%m",    "%Y-Q%q",   "%Y/Q%q",   "%YT%q",    "Q%q %Y",   "Q%q-%Y",
     "Q%q/%Y",   "%G-%V",    "%G/%V",    "%G%V",      "%V/%G",    "%V-%G",    "W%V/%G",   "W%V-%G",   "W%V %G",   "%V %G",
-    "%y%m%d",   "%Y-%j",    "%Y%j",     "%d %B %Y", "%B %d, %Y", "%B %Y",    "%d-%b-%Y", "%d/%b/%Y", "%a, %d %b %Y", "%a %d %b %Y",
-    "%a %b %d %Y", "%a, %b %d, %Y", "%a %b %d %H:%M:%S %Y", "%s"};
+    "%Y-%j",    "%Y%j",     "%y%m%d",   "%d %B %Y",  "%B %d, %Y", "%B %Y",   "%d-%b-%Y", "%d/%b/%Y",
+    "%a, %d %b %Y", "%a %d %b %Y", "%a %b %d %Y", "%a, %b %d, %Y", "%a %b %d %H:%M:%S %Y", "%s"};
 static const char *const clocks[] = {
     "",    " %H:%M", " %H:%M:%S", "T%H:%M:%S",  "T%H:%M",       " %I:%M %p",    " %I:%M:%S %p", " %H",
     "%H",  "%H%M",   "%H%M%S",    "T%H:%M:%SZ", "T%H:%M:%S%z", " %H:%M:%S%z", " %H:%M:%S %z", " %H:%M:%S.%f",
