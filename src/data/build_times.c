@@ -98,7 +98,8 @@ static bool read_word(const char *word, enum unit *u, i64 *v) {
 /* Time of one row from its columns: dates and clock times add up, numbers fill in their unit. */
 static err row_time(struct build *b, i64 row, const enum unit *unit) {
     struct civil c = {.year = 1970, .month = 1, .day = 1};
-    i64 sum = 0, week = 0, t;
+    i64 sum = 0, week = 0, yearday = 1, t;
+    i32 yearday_col = 0;
     i32 *field[] = {NULL, &c.month, &c.day, &c.hour, &c.minute, &c.second};
     for (i32 k = 0; k < b->ntime; k++) {
         const struct column *col = &b->t->col[b->time_col[k]];
@@ -120,12 +121,13 @@ static err row_time(struct build *b, i64 row, const enum unit *unit) {
         else if (u == UNIT_YEAR) c.year = (i64)v;
         else if (u == UNIT_QUARTER) c.month = 3 * (i32)v - 2;
         else if (u == UNIT_WEEK) week = (i64)v;
-        else if (u == UNIT_YEARDAY) sum += ((i64)v - 1) * 86400;
+        else if (u == UNIT_YEARDAY) yearday = (i64)v, yearday_col = b->time_col[k];
         else if (u == UNIT_HHMM) sum += (i64)v / 100 * 3600 + (i64)v % 100 * 60;
         else *field[u] = (i32)v;
     }
     if (c.day > time_month_days(c.year, c.month)) return bad_part(b, row, b->time_col[b->ntime - 1], "the month has no such day");
-    b->time[row] = sum + time_make(&c);
+    if (yearday > time_year_days(c.year)) return bad_part(b, row, yearday_col, "the year has no such day");
+    b->time[row] = sum + (yearday - 1) * 86400 + time_make(&c);
     if (!week) return 0;
     if (!time_week(c.year, week, 1, &t)) return bad_part(b, row, b->time_col[b->ntime - 1], "the year has no such week");
     b->time[row] += t - time_days(c.year, 1, 1) * 86400;

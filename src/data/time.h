@@ -88,6 +88,7 @@ static inline i32 time_month_days(i64 year, i32 month) {
     bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     return days[month - 1] + (month == 2 && leap);
 }
+static inline i32 time_year_days(i64 year) { return 337 + time_month_days(year, 2); }
 
 /* "1h", "hourly", "15min", "D", "1month", "quarterly", ...; E103. */
 err freq_parse(const char *text, struct freq *out);

@@ -1,8 +1,10 @@
 /* time_guess.c - infers the kind of time of a column's texts, how a sort command can order them, and the advice if they are not
  * times. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "data/time.h"
@@ -97,11 +99,12 @@ static const char *const layouts[] = {
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",    "%Y-%m",    "%Y-Q%q",   "%Y/Q%q",   "%YT%q",    "Q%q %Y",   "Q%q-%Y",
     "Q%q/%Y",   "%G-%V",    "%G/%V",    "%G%V",      "%V/%G",    "%V-%G",    "W%V/%G",   "W%V-%G",   "W%V %G",   "%V %G",
     "%Y-%j",    "%Y%j",     "%y%m%d",   "%d %B %Y",  "%B %d, %Y", "%B %Y",   "%d-%b-%Y", "%d/%b/%Y",
-    "%a, %d %b %Y", "%a %d %b %Y", "%a %b %d %Y", "%a, %b %d, %Y", "%a %b %d %H:%M:%S %Y", "%s"};
+    "%d%b%y",   "%d%b%Y",   "Q%q%Y",    "%a, %d %b %Y", "%a %d %b %Y", "%a %b %d %Y", "%a, %b %d, %Y",
+    "%a %b %d %H:%M:%S %Y", "%s"};
 static const char *const clocks[] = {
-    "",    " %H:%M", " %H:%M:%S", "T%H:%M:%S",  "T%H:%M",       " %I:%M %p",    " %I:%M:%S %p", " %H",
-    "%H",  "%H%M",   "%H%M%S",    "T%H:%M:%SZ", "T%H:%M:%S%z", " %H:%M:%S%z", " %H:%M:%S %z", " %H:%M:%S.%f",
-    ":%H", ":%H:%M:%S", ":%H:%M:%S %z", "_%H%M%S", "-%H%M%S"};
+    "",     " %H:%M", " %H:%M:%S",  "T%H:%M:%S",   "T%H:%M",       " %I:%M %p",     " %I:%M:%S %p", " %I:%M%p", " %I:%M:%S%p",
+    " %H",  "%H",     "%H%M",       "%H%M%S",      "T%H:%M:%SZ",   "T%H:%M:%S%z",   " %H:%M:%S%z",  " %H:%M:%S %z",
+    " %H:%M:%S.%f",   ":%H",        ":%H:%M:%S",   ":%H:%M:%S %z", "_%H%M%S",       "-%H%M%S"};
 enum { LAYOUT = 40, LAYOUTS_MOST = 4, AROUND = 60, FORMAT = LAYOUT * LAYOUTS_MOST + 2 * AROUND };
 /* Plausible years of advice, so that 44256 is not read as a day of the year 4425. */
 static const i64 first_year = 1600, last_year = 2100;
@@ -109,7 +112,10 @@ static const i64 first_year = 1600, last_year = 2100;
 static bool reads(const char *format, const char *s, i32 len, i64 *t) {
     const struct time_parser p = {.kind = TIME_CUSTOM, .format = format};
     const i32 digits = !strncmp(format, "%y%m%d", 6) ? 6 : !strncmp(format, "%Y%m%d", 6) ? 8 : 0;
-    i32 k = 0;
+    i32 k = 0, spaces = 0;
+    for (const char *c = format; *c; c++) spaces += *c == ' ';
+    for (i32 i = 0; i < len; i++) spaces -= s[i] == ' ';
+    if (spaces > 0) return false; /* a reader is glad without them; advice is not */
     while (k < len && (u8)(s[k] - '0') < 10) k++;
     if (k < digits || !time_parse(&p, s, (size_t)len, t)) return false;
     if (strstr(format, "%s") && *t < EPOCH_LEAST) return false;
@@ -124,12 +130,18 @@ static i32 count_read(const char *format, const char *const *s, const i32 *len, 
     return count;
 }
 
+/* True if a clock may follow: the layout has a day. */
+static bool has_day(const char *layout) {
+    return strstr(layout, "%d") || strstr(layout, "%j") || strstr(layout, "%u") || strstr(layout, "%s");
+}
+
 /* The first layout that reads most of the cells that are left; their number. */
 static i32 best_layout(const char *const *s, const i32 *len, i32 n, const bool *left, char best[LAYOUT]) {
     char format[LAYOUT];
     i32 most = 0;
     for (size_t c = 0; c < COUNT(clocks); c++)
         for (size_t k = 0; k < COUNT(layouts); k++) {
+            if (c > 0 && !has_day(layouts[k])) continue;
             snprintf(format, sizeof format, "%s%s", layouts[k], clocks[c]);
             const i32 count = count_read(format, s, len, n, left);
             if (count > most) memcpy(best, format, sizeof format), most = count;
@@ -194,6 +206,46 @@ static bool mixed_layouts(const char *const *s, const i32 *len, i32 n, char form
     return rest == 0;
 }
 
+/* True if the letters of text beside a time are words that say nothing of it: no month, no letter for a quarter. */
+static bool plain_words(const char *s, i32 n) {
+    static const char known[] = " z cet cest utc gmt bst ist wet west eet eest est edt cst cdt mst mdt pst pdt jst uhr clock "
+                                "h hrs hours week wk w kw woche semaine semana day tag year jahr date time datum local "
+                                "of on at the from to starting ending beginning commencing ";
+    static const char zones[] = " africa america antarctica arctic asia atlantic australia europe indian pacific etc ";
+    for (i32 i = 0, to; i < n; i = to + 1) {
+        char word[24];
+        for (to = i; to < n && (((s[to] | 32) >= 'a' && (s[to] | 32) <= 'z') || (u8)s[to] >= 0x80);) to++;
+        if (to == i) continue;
+        snprintf(word, sizeof word, " %.*s ", imin(to - i, 20), s + i);
+        for (char *p = word; *p; p++) *p = (char)tolower((u8)*p);
+        if (to < n && s[to] == '/' && strstr(zones, word)) /* Europe/Berlin */
+            while (to < n && s[to] != ' ') to++;
+        else if (!strstr(known, word)) return false;
+    }
+    return true;
+}
+
+/* True if the text has a word for a week. */
+static bool week_word(const char *s, i32 n) {
+    static const char *const weeks[] = {"week", "wk", "w", "kw", "woche", "semaine", "semana"};
+    for (i32 i = 0; i < n; i++)
+        for (size_t k = 0; k < COUNT(weeks); k++) {
+            const i32 size = (i32)strlen(weeks[k]);
+            if ((i > 0 && isalpha((u8)s[i - 1])) || i + size > n || (i + size < n && isalpha((u8)s[i + size]))) continue;
+            if (!strncasecmp(s + i, weeks[k], (size_t)size)) return true;
+        }
+    return false;
+}
+
+/* Makes weeks of the months of a layout without days, %m/%Y, if it then reads all cells: 01/2021. */
+static void weeks_of(const char *const *s, const i32 *len, i32 n, char one[LAYOUT]) {
+    char weeks[LAYOUT];
+    memcpy(weeks, one, sizeof weeks);
+    for (char *p = weeks; *p; p++)
+        if (*p == '%' && (p[1] == 'm' || p[1] == 'Y')) p[1] = p[1] == 'm' ? 'V' : 'G';
+    if (strstr(one, "%m") && !has_day(one) && count_read(weeks, s, len, n, NULL) == n) memcpy(one, weeks, sizeof weeks);
+}
+
 /* Length of the text without digits with which all cells begin (step 1) or end (step -1): "Week ", " CET"; 0 = there is none that
  * a layout may have. */
 static i32 common_text(const char *const *s, const i32 *len, i32 n, i32 step) {
@@ -212,12 +264,14 @@ static bool around_layouts(const char *const *s, const i32 *len, i32 n, char for
     const char **inner;
     i32 *size;
     bool read = false;
-    char one[LAYOUT];
+    char one[LAYOUT] = "";
     if (before + after == 0 || before + after >= len[0]) return false;
+    if (!plain_words(s[0], before) || !plain_words(s[0] + len[0] - after, after)) return false;
     if (mem_new((void **)&inner, n, sizeof *inner) < 0) return false;
     if (mem_new((void **)&size, n, sizeof *size) >= 0) {
         for (i32 i = 0; i < n; i++) inner[i] = s[i] + before, size[i] = imax(0, len[i] - before - after);
         read = best_layout(inner, size, n, NULL, one) == n;
+        if (read && (week_word(s[0], before) || week_word(s[0] + len[0] - after, after))) weeks_of(inner, size, n, one);
         if (read) snprintf(format, FORMAT, "%.*s%s%.*s", before, s[0], one, after, s[0] + len[0] - after);
         mem_free(size);
     }

@@ -181,7 +181,9 @@ static const char *read_letter(char letter, const char *s, const char *end, stru
     case 'M': return time_digits(s, end, 1, 2, &f->minute);
     case 'S': return time_digits(s, end, 1, 2, &f->second);
     case 'f': return time_digits(s, end, 1, 12, &v);
-    case 'j': return time_digits(s, end, 1, 3, &f->day_of_year);
+    case 'j':
+        p = time_digits(s, end, 1, 3, &f->day_of_year);
+        return f->day_of_year > 0 ? p : NULL;
     case 'b':
     case 'B': return read_month(s, end, &f->month);
     case 'a':
@@ -228,7 +230,7 @@ static const char *read_layout(const char *c, const char *s, const char *end, i6
     if (f.half) f.hour = f.hour % 12 + (f.pm ? 12 : 0);
     if (f.hour > 24 || f.minute > 59 || f.second > 60 || !time_date(f.year, f.month, f.day, out)) return NULL;
     if (f.week >= 0 && !time_week(f.year, f.week, f.weekday, out)) return NULL;
-    if (f.day_of_year > 366) return NULL;
+    if (f.day_of_year > time_year_days(f.year)) return NULL;
     if (f.day_of_year > 0) *out += (f.day_of_year - 1) * 86400;
     *out += f.hour * 3600 + f.minute * 60 + f.second - f.zone;
     return s;

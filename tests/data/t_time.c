@@ -137,6 +137,8 @@ TEST(time_custom_format_reads_names_and_halves) {
     struct time_parser day = {.kind = TIME_CUSTOM, .format = "%Y%j"};
     assert_true(time_parse(&day, "2012060", 7, &t));
     assert_int_equal(t, at(2012, 2, 29, 0, 0, 0));
+    assert_false(time_parse(&day, "2011366", 7, &t));
+    assert_false(time_parse(&day, "2012000", 7, &t));
     struct time_parser either = {.kind = TIME_CUSTOM, .format = "%Y-%m-%d|%d.%m.%Y|%Y-%m-%d %H:%M"};
     assert_true(time_parse(&either, "02.01.2011", 10, &t) && t == at(2011, 1, 2, 0, 0, 0));
     assert_true(time_parse(&either, "2011-01-02 05:00", 16, &t) && t == at(2011, 1, 2, 5, 0, 0));
@@ -184,6 +186,21 @@ TEST(time_advice_names_layouts_that_read_the_cells) {
     advises("week 1", "week 2", "");
     advises("210101", "210213", "--time-format '%y%m%d'");
     advises("202101", "202152", "--time-format '%G%V'");
+    advises("Mar 01 2021 00h", "Mar 02 2021 00h", "");
+    advises("M11 2019", "M12 2019", "");
+    advises("T1 1990", "T1 1991", "");
+    advises("Mar 10 00:00:00", "Mar 11 00:00:00", "");
+    advises("2021-0001", "2021-0002", "");
+    advises("2021-001", "2021-060", "--time-format '%Y-%j'");
+    advises("2021-366", "2021-366", "");
+    advises("2020-366", "2020-365", "--time-format '%Y-%j'");
+    advises("KW 01/2021", "KW 02/2021", "--time-format 'KW %V/%G'");
+    advises("01/2021", "02/2021", "--time-format '%m/%Y'");
+    advises("01.02.21 10:00 Uhr", "13.02.21 10:00 Uhr", "--time-format '%d.%m.%y %H:%M Uhr'");
+    advises("14/3/21 5:00PM", "15/3/21 5:00PM", "--time-format '%d/%m/%y %I:%M%p'");
+    advises("01MAR21", "02MAR21", "--time-format '%d%b%y'");
+    advises("day 2021-03-01 05:00 Europe/Berlin", "day 2021-03-02 05:00 Europe/Berlin",
+            "--time-format 'day %Y-%m-%d %H:%M Europe/Berlin'");
     advises("44197", "44198", "");
 }
 
