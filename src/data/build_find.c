@@ -57,7 +57,7 @@ static bool fits_layout(const struct column *c, i64 nrow, const char *layout) {
 
 /* Refuses a --time-format that no column has. */
 static err refuse_layout(const struct build *b, const u8 *role) {
-    const char *layout = b->o->time_format;
+    const char *layout = b->o->of_model ? NULL : b->o->time_format; /* of a model: a hint */
     const struct column *best = NULL;
     char where[256], fix[TIME_ADVICE], known[TIME_ADVICE];
     bool told = false;

@@ -215,7 +215,7 @@ static err type_field(struct csv *c, const struct csv_sample *s, i32 f, bool hea
     if (spaced == SPACED_CODE) field->kind = FIELD_TEXT;
     if (n == 0 || 2 * numbers > n) return 0;
     bool ambiguous = false;
-    enum time_kind kind = look && !o->time_format ? time_guess_most(cell, len, n, &ambiguous) : TIME_NONE;
+    enum time_kind kind = look && (!o->time_format || o->guess_time) ? time_guess_most(cell, len, n, &ambiguous) : TIME_NONE;
     if (ambiguous) return ambiguous_time(c, f, cell, len, n);
     field->kind = kind == TIME_NONE || kind == TIME_CLOCK ? FIELD_TEXT : FIELD_TIME;
     field->time.kind = kind;
@@ -310,7 +310,7 @@ static err sniff_fields(struct csv *c, struct csv_sample *s) {
         TRY(keep_seen(c, field, cell, len, n));
     }
     const char *layout = c->o->time_format;
-    if (layout && strcmp(layout, "row") != 0 && !have_time && !(c->o->time && *c->o->time))
+    if (layout && !c->o->guess_time && strcmp(layout, "row") != 0 && !have_time && !(c->o->time && *c->o->time))
         TRY(unused_layout(c, s, header, cell, len));
     return csv_doubt(c, s->cell, s->len);
 }

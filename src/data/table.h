@@ -75,6 +75,7 @@ struct read_options {
     const char *more_na;   /* additional words, or NULL */
     const char *time;      /* comma-separated names (or numbers from 1) of the time column(s); NULL = detect */
     const char *time_format; /* strptime-like; "row" = the row number is the time; NULL = known formats */
+    bool guess_time;         /* time_format is a hint: a file that it does not fit is read in a known format */
     const char *id;          /* comma-separated names of the columns that name series: read as categories */
     const char *cat;         /* comma-separated names of columns to read as categories even if they look like numbers */
     const char *ignore;      /* comma-separated names of columns to ignore */

@@ -174,6 +174,7 @@ err series_set_read(const struct options *o, bool of_model, const char *path, st
     struct read_options r = read_options_of(o);
     struct series_options so = series_options_of(o);
     so.of_model = of_model;
+    r.guess_time = of_model;
     struct table *t = NULL;
     struct series *s = NULL;
     struct series_set *d = NULL;
