@@ -269,7 +269,7 @@ static err results(struct stretto_trainer *t) {
 
 /* A run that ends without a checkpoint and a model gives way to the one that was in the folder before. */
 static void settle(const struct stretto_trainer *t) {
-    if (trainer_is_silent(t) || !t->run_dir || t->resume || !earlier_settle(t->run_dir, t->model != NULL)) return;
+    if (trainer_is_silent(t) || !t->run_dir || !earlier_settle(t->run_dir, t->model != NULL, t->resume)) return;
     keep_put_back(t);
     event_note(&t->events, EVENT_NOTE, "%s is as the earlier run left it", t->run_dir);
 }

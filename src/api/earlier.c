@@ -3,8 +3,8 @@
  *     RUN/.earlier/      run.json, config.json, data.json, metrics.jsonl, plan.txt, checkpoints of the earlier run
  *
  * A new run moves them there. If it ends before it has a checkpoint or a model, because it was refused or failed, they are put
- * back: the earlier run can still be resumed. Else they are deleted. A run that was killed in between leaves the folder, and the
- * next command on the run folder decides in the same way. */
+ * back: the earlier run can still be resumed. Else they are deleted. A run that was killed in between leaves the folder: `resume`
+ * begins that run anew, and the next `train` puts the earlier one back if there is still no checkpoint. */
 #include "api/earlier.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static bool is_aside(const char *run_dir) {
     return lstat(before, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-void earlier_recover(const char *run_dir) {
+static void recover(const char *run_dir) {
     char now[ROOM], before[ROOM];
     if (!is_aside(run_dir)) return;
     paths_of(run_dir, checkpoints, now, before);
@@ -91,9 +91,15 @@ void earlier_recover(const char *run_dir) {
     else put_back(run_dir);
 }
 
+void earlier_recover(const char *run_dir) {
+    char now[ROOM], before[ROOM];
+    paths_of(run_dir, "run.json", now, before);
+    if (!file_exists(now)) recover(run_dir);
+}
+
 err earlier_set_aside(const char *run_dir) {
     char now[ROOM], before[ROOM];
-    earlier_recover(run_dir);
+    recover(run_dir);
     paths_of(run_dir, "run.json", now, before);
     if (!file_exists(now)) return 0;
     *strrchr(before, '/') = 0;
@@ -107,11 +113,11 @@ err earlier_set_aside(const char *run_dir) {
     return 0;
 }
 
-bool earlier_settle(const char *run_dir, bool trained) {
+bool earlier_settle(const char *run_dir, bool trained, bool resumed) {
     char own[4096];
     if (!is_aside(run_dir)) return false;
     const bool keep = trained || (checkpoints_of(run_dir, own) >= 0 && has_checkpoint(own));
     if (keep) drop(run_dir);
-    else put_back(run_dir);
-    return !keep;
+    else if (!resumed) put_back(run_dir);
+    return !keep && !resumed;
 }

@@ -192,7 +192,7 @@ class Outputs(Case):
         self.assertRegex(self.stretto("resume", "m.model.run", status=7).err, r"is finished: its model was \S+m\.model, which is not there any more\n")
 
     def test_a_run_without_a_checkpoint_gives_way_to_the_earlier_one(self):
-        """It is killed after its first steps; resume goes on with the run that was in the folder before."""
+        """It is killed after its first steps. resume would begin it anew; a refused run finds the one that was in the folder before."""
         self.stretto("train", AIR, *TRAIN, "-o", "whole.model")
         child = self.start("train", AIR, *TRAIN, "-o", "m.model", "--checkpoint-every", "0.05s")
         self.in_training(child, "m.model.run")
@@ -203,6 +203,7 @@ class Outputs(Case):
         child.kill()
         child.wait()
         self.assertTrue(os.path.isdir(self.path("m.model.run/.earlier")))
+        self.stretto("train", AIR, *TRAIN, "-o", "m.model", "--place", "foo", status=2)
         self.stretto("resume", "m.model.run", "--quiet")
         self.same_model("whole.model", "m.model", "resumed after a run that was killed")
         self.assertFalse(os.path.exists(self.path("m.model.run/.earlier")))
