@@ -60,16 +60,23 @@ TEST(synchronous_stores_have_the_bits_of_synchronous_ranks) {
     session_end(&want);
 }
 
-/* Lower than a forecast of the last value, which the untrained network gives. */
-static void learns(const struct session_more *m) {
-    struct session s = trained(m);
+static f64 best_loss(const struct session *s, f64 *untrained) {
     f64 first = 0, best = INFINITY;
-    const struct history *c = &s.t->history;
+    const struct history *c = &s->t->history;
     for (i64 i = 0; i < c->n; i++) {
         if (isnan(c->point[i].valid)) continue;
         if (c->point[i].step == 0) first = c->point[i].valid;
         best = fmin(best, c->point[i].valid);
     }
+    *untrained = first;
+    return best;
+}
+
+/* Lower than a forecast of the last value, which the untrained network gives. */
+static void learns(const struct session_more *m) {
+    struct session s = trained(m);
+    f64 first;
+    const f64 best = best_loss(&s, &first);
     printf("%s %s %s: validation loss %.4f, untrained %.4f\n", m->word[1], m->word[4] ? m->word[4] : "",
            m->word[4] ? m->word[5] : "", best, first);
     assert_true(best < 0.995 * first);
@@ -100,6 +107,22 @@ TEST(every_codec_and_granularity_learns) {
     for (size_t i = 0; i < COUNT(c); i += t_few() ? 4 : 1) {
         const struct session_more m = more(2, c[i][0], "steps", "240", c[i][1], c[i][2]);
         learns(&m);
+    }
+}
+
+/* A pull with a codec adds to the one before. */
+TEST(elastic_workers_learn_with_a_codec_as_without) {
+    static const char *const codec[] = {"none", "bf16", "int8"};
+    f64 plain = 0;
+    for (size_t i = 0; i < COUNT(codec); i++) {
+        const struct session_more m = more(2, "easgd:2", "steps", "240", "codec", codec[i]);
+        struct session s = trained(&m);
+        f64 first;
+        const f64 best = best_loss(&s, &first);
+        printf("%s: validation loss %.4f, untrained %.4f\n", codec[i], best, first);
+        if (i == 0) plain = best;
+        assert_true(fabs(best - plain) < 0.2 * (first - plain));
+        session_end(&s);
     }
 }
 
@@ -328,6 +351,27 @@ TEST(a_replayed_run_has_the_bits_of_the_recorded_one) {
     }
 }
 
+/* Legs end where the record says: a stop at a border, and the rest of the record. */
+TEST(a_replayed_run_of_elastic_workers_keeps_its_bits_over_a_stop) {
+    static const char *const codec[] = {"none", "bf16", "int8"};
+    for (i32 i = 0; i < (i32)COUNT(codec); i += t_few() ? 2 : 1) {
+        const struct session_more m = more(2, "easgd:2", "codec", codec[i], NULL, NULL);
+        char dir[700], again[700], order[800];
+        struct session s = trained(&m);
+        struct forecaster *f, *g;
+        snprintf(dir, sizeof dir, "%s/elastic%d", t_dir(), i);
+        snprintf(again, sizeof again, "%s/elastic%d-again", t_dir(), i);
+        snprintf(order, sizeof order, "%s/order.txt", dir);
+        T_OK(fit(&s, dir, false, 0, NULL, &f));
+        assert_int_equal(fit(&s, again, false, 20, order, &g), STOP_SIGNAL);
+        T_OK(fit(&s, again, true, 0, order, &g));
+        assert_memory_equal(f->theta[0], g->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
+        forecast_free(&f->model);
+        forecast_free(&g->model);
+        session_end(&s);
+    }
+}
+
 /* --- refusals --- */
 
 static void refused(const char *const *words, i32 code) {
@@ -375,9 +419,11 @@ TEST(what_does_not_fit_is_refused_in_a_sentence) {
 }
 
 T_MAIN(cmocka_unit_test(synchronous_stores_have_the_bits_of_synchronous_ranks), cmocka_unit_test(every_policy_learns),
-       cmocka_unit_test(every_codec_and_granularity_learns), cmocka_unit_test(a_run_keeps_an_account_of_its_pushes),
+       cmocka_unit_test(every_codec_and_granularity_learns),
+       cmocka_unit_test(elastic_workers_learn_with_a_codec_as_without), cmocka_unit_test(a_run_keeps_an_account_of_its_pushes),
        cmocka_unit_test(resumed_runs_have_the_bits_of_undisturbed_ones),
        cmocka_unit_test(a_stop_between_validations_is_heard_and_keeps_the_bits),
        cmocka_unit_test(a_resumed_run_goes_on_with_what_was_chosen),
        cmocka_unit_test(a_replayed_run_has_the_bits_of_the_recorded_one),
+       cmocka_unit_test(a_replayed_run_of_elastic_workers_keeps_its_bits_over_a_stop),
        cmocka_unit_test(what_does_not_fit_is_refused_in_a_sentence))

@@ -29,6 +29,7 @@ struct store_run {
     bool gradients;       /* workers push gradients */
     bool owns_server_state;
     f32 *own;           /* [ntheta] weights of this worker alone (easgd); NULL */
+    f32 *force;         /* [ntheta] its push, on its way (easgd); NULL */
     struct carry carry; /* n 0: nothing is carried */
     bool begun;         /* own is valid */
     f64 last_loss;      /* of the last ticket with weights of its own */

@@ -143,6 +143,7 @@ static err prepare(struct fit *t, struct store_run *r) {
     TRY(server_optimiser(t, r));
     take_kept(t, r);
     if (r->now.policy->own_weights) ARENA_NEW(&r->arena, r->own, t->f->net.ntheta);
+    if (r->now.policy->own_weights) ARENA_NEW(&r->arena, r->force, t->f->net.ntheta);
     TRY(open_store(t, r));
     TRY(count_private(t, r));
     r->codec = !store_is_lossless(&r->spec);

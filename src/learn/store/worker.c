@@ -93,23 +93,25 @@ static err push_change(struct fit *t, struct store_run *r, const struct pstore_t
     return pstore_give(r->ps, k, &(struct pstore_push){.loss = loss, .refused = !finite});
 }
 
-/* Worker and centre move towards each other by alpha of their distance; then the worker goes on from its own weights. */
+/* Worker and centre move towards each other by alpha of their distance; then the worker goes on from its own weights.  What was
+ * pulled stays: with a codec the next pull adds to it, and after the death of a server it is what is left of the centre. */
 static err push_elastic(struct fit *t, struct store_run *r, const struct pstore_ticket *k) {
-    f32 *theta = t->step.engine.store.theta, *force = pstore_pulled(r->ps);
+    f32 *theta = t->step.engine.store.theta;
+    const f32 *center = pstore_pulled(r->ps);
     const i64 n = t->step.engine.store.ntheta;
     f64 loss;
     bool finite;
     if (!r->begun)
-        memcpy(theta, force, sizeof *theta * (size_t)n);
+        memcpy(theta, center, sizeof *theta * (size_t)n);
     else
         memcpy(theta, r->own, sizeof *theta * (size_t)n);
     r->begun = true;
     for (i64 i = 0; i < n; i++) {
-        const f32 d = r->alpha * (theta[i] - force[i]);
+        const f32 d = r->alpha * (theta[i] - center[i]);
         theta[i] -= d;
-        force[i] = -d;
+        r->force[i] = -d;
     }
-    TRY(pstore_give(r->ps, k, &(struct pstore_push){.v = force, .loss = r->last_loss, .more = true}));
+    TRY(pstore_give(r->ps, k, &(struct pstore_push){.v = r->force, .loss = r->last_loss, .more = true}));
     TRY(local_steps(t, r, k, &loss, &finite));
     if (finite && is_finite(theta, n)) memcpy(r->own, theta, sizeof *theta * (size_t)n);
     r->last_loss = loss; /* the push went before the steps: the next one tells their loss */
