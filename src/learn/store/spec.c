@@ -153,6 +153,21 @@ static err check_shared(const struct options *o, const struct store_spec *s) {
     return 0;
 }
 
+/* The order of updates, or the steps of a leg, follow the clock: a run records them. */
+static bool follows_clock(const struct store_spec *s) {
+    return store_staleness(&s->choice) > 0 || s->choice.policy->chooses || s->every == EVERY_SECONDS;
+}
+
+static err not_deterministic(const char *store, const struct store_spec *s) {
+    if (s->every == EVERY_SECONDS)
+        return contradicts(store, "--granularity in seconds with --deterministic",
+                           "--granularity 8steps   or   --replay RUN/order.txt",
+                           "the steps between two pushes depend on the clock");
+    return contradicts(store, "--deterministic", "--store sync   or   --replay RUN/order.txt",
+                       s->choice.policy->chooses ? "the choices and the order of updates depend on the clock"
+                                                 : "the order of updates depends on the clock");
+}
+
 /* What pushes every `local` steps or never keeps gradients cannot do what a plan's messages do. */
 err store_spec_check(const struct options *o) {
     struct store_spec s;
@@ -167,6 +182,9 @@ err store_spec_check(const struct options *o) {
     if (strcmp(o->pipeline, "delay1") == 0)
         return contradicts(o->store, "--pipeline delay1", "--pipeline overlap", "a store has delays of its own");
     if (p->shared) return check_shared(o, &s);
+    if (s.replay && !follows_clock(&s))
+        return contradicts(o->store, "--replay", "no --replay   (or the --store of the recorded run)",
+                           "the order of synchronous rounds is fixed, no run records it");
     if (o->accumulate > 1)
         return contradicts(o->store, "--accumulate", "--accumulate 1   or   --accumulate 1 --granularity 8steps",
                            "a worker pushes whole steps");
@@ -175,9 +193,7 @@ err store_spec_check(const struct options *o) {
                            "workers keep no states of slices from visit to visit");
     if (o->plan && *o->plan)
         return contradicts(o->store, "--plan", "no --plan", "a plan file has the messages of synchronous ranks");
-    if (o->deterministic && !s.replay && store_staleness(&s.choice) > 0)
-        return contradicts(o->store, "--deterministic", "--store sync   or   --replay RUN/order.txt",
-                           "the order of updates depends on the clock");
+    if (o->deterministic && !s.replay && follows_clock(&s)) return not_deterministic(o->store, &s);
     if (p->keeps_base && (s.every != EVERY_POLICY || s.worker))
         return contradicts(o->store, "local steps", "--granularity auto", "it corrects gradients of single steps");
     return 0;
