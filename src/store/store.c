@@ -124,12 +124,31 @@ i32 pstore_shards(const struct pstore *s, const struct store_shard **out) {
 
 /* ------------------------------------------------------------------ legs ---------------------------------------------------- */
 
+/* The record must be of this run's ranks, rounds and pieces: servers and workers wait for each of its events. */
+static err check_replay(const struct pstore *s) {
+    const struct pstore_record *r = s->replay;
+    if (!r) return 0;
+    if (r->nserver != s->at.nserver || r->parts != s->at.nworker)
+        return FAIL_AT(E106, "--replay", "the number of ranks and servers of the recorded run",
+                       "the record is of %d servers and %d workers, this run has %d and %d", r->nserver, r->parts, s->at.nserver,
+                       s->at.nworker);
+    if (r->tickets != leg_tickets(s))
+        return FAIL_AT(E106, "--replay", "the options and the data of the recorded run",
+                       "a leg of the record has %lld tickets, this run's has %lld", (long long)r->tickets,
+                       (long long)leg_tickets(s));
+    for (i32 k = 0; k < r->nserver; k++) {
+        const i64 events = is_synchronous(s) ? 0 : r->tickets * (s->at.nunit[k] + 1);
+        if (r->count[k] != events)
+            return FAIL_AT(E106, "--replay", "the options and the data of the recorded run",
+                           "server %d of the record has %lld events, this run's has %lld", k, (long long)r->count[k],
+                           (long long)events);
+    }
+    return 0;
+}
+
 static err begin(struct pstore *s) {
     struct ps_desk *d = &s->desk;
-    if (s->replay && (s->replay->nserver != s->at.nserver || s->replay->parts != s->at.nworker))
-        return FAIL_AT(E106, "--replay", "the number of ranks and servers of the recorded run",
-                       "the record is of %d servers and %d workers, this run has %d and %d", s->replay->nserver, s->replay->parts,
-                       s->at.nserver, s->at.nworker);
+    TRY(check_replay(s));
     TRY(server_begin(s));
     TRY(tickets_begin(s));
     if (s->pulled) memcpy(s->pulled, s->job.theta, sizeof(f32) * (size_t)s->job.n);

@@ -374,6 +374,77 @@ TEST(a_replayed_run_of_elastic_workers_keeps_its_bits_over_a_stop) {
 
 /* --- refusals --- */
 
+/* The words of a line of a file, one of them changed. */
+static void edit(const char *from, const char *to, i32 line, i32 word, const char *by) {
+    static char text[1 << 16];
+    FILE *f = fopen(from, "r"), *g = fopen(to, "w");
+    assert_true(f && g);
+    for (i32 i = 1; fgets(text, sizeof text, f); i++) {
+        i32 k = 0;
+        for (char *p = text, *end; *p && i == line; p = end, k++) {
+            end = p + strcspn(p, " \n");
+            fprintf(g, "%.*s", (int)(k == word ? strlen(by) : (size_t)(end - p)), k == word ? by : p);
+            if (*end) fputc(*end++, g);
+        }
+        if (i != line) fputs(text, g);
+    }
+    fclose(f);
+    assert_int_equal(fclose(g), 0);
+}
+
+/* Lines: title, leg, workers of the tickets, events of server 0, of server 1.  A replay would wait for what never comes. */
+TEST(a_record_that_cannot_happen_is_refused_with_its_line) {
+    const struct {
+        const char *store;
+        i32 line, word;
+        const char *by, *at, *says;
+    } c[] = {{"asp", 4, 3, "0", ":4", "event 0 occurs twice"},
+             {"asp", 5, 9, "4000000000", ":5", "event 4000000000 is out of range"},
+             {"asp", 5, 9, "4294967296", ":5", "event 4294967296 is out of range"},
+             {"asp", 4, 0, "39", ":4", "39 events"},
+             {"asp", 3, 0, "7", ":3", "worker"},
+             {"asp", 4, 1, "1", ":4", "occurs twice"},
+             {"ssp:1", 2, 10, "0", ":4", "40 events"},
+             {"asp", 2, 3, "11", "--replay", "tickets"},
+             {"ssp:1", 2, 10, "2", "--replay", "staleness 2"}};
+    char dir[700], order[800], bad[800];
+    for (size_t i = 0; i < COUNT(c); i++) {
+        const struct session_more m = more(2, c[i].store, NULL, NULL, NULL, NULL);
+        struct session s = trained(&m);
+        struct forecaster *f;
+        snprintf(dir, sizeof dir, "%s/edited%d", t_dir(), (i32)i);
+        snprintf(order, sizeof order, "%s/order.txt", dir);
+        snprintf(bad, sizeof bad, "%s/bad.txt", dir);
+        T_OK(fit(&s, dir, false, 0, NULL, &f));
+        forecast_free(&f->model);
+        edit(order, bad, c[i].line, c[i].word, c[i].by);
+        const err e = fit(&s, NULL, false, 0, bad, &f);
+        printf("E%d %s: %s\n", err_last()->code, err_last()->where, err_last()->text);
+        assert_int_equal(e, c[i].at[0] == ':' ? -E402 : -E106);
+        assert_non_null(strstr(err_last()->where, c[i].at));
+        assert_non_null(strstr(err_last()->text, c[i].says));
+        session_end(&s);
+    }
+}
+
+/* Each number once, but a push before its pull. */
+TEST(a_record_of_pushes_before_their_pulls_is_refused) {
+    const struct session_more m = more(2, "asp", NULL, NULL, NULL, NULL);
+    struct session s = trained(&m);
+    struct forecaster *f;
+    char path[800];
+    snprintf(path, sizeof path, "%s/early.txt", t_dir());
+    FILE *g = fopen(path, "w");
+    assert_non_null(g);
+    fputs("stretto order 2\nleg 0 0 1 1 0 2 2 2 4 1000\n0 1\n4 0 1 2 3\n4 0 3 1 2\n", g);
+    assert_int_equal(fclose(g), 0);
+    assert_int_equal(fit(&s, NULL, false, 0, path, &f), -E402);
+    printf("%s: %s\n", err_last()->where, err_last()->text);
+    assert_non_null(strstr(err_last()->where, "early.txt:5"));
+    assert_non_null(strstr(err_last()->text, "event 3, number 2 of the line, cannot happen"));
+    session_end(&s);
+}
+
 static void refused(const char *const *words, i32 code) {
     stretto_config *c = stretto_config_new();
     stretto_data *d = NULL;
@@ -426,4 +497,6 @@ T_MAIN(cmocka_unit_test(synchronous_stores_have_the_bits_of_synchronous_ranks), 
        cmocka_unit_test(a_resumed_run_goes_on_with_what_was_chosen),
        cmocka_unit_test(a_replayed_run_has_the_bits_of_the_recorded_one),
        cmocka_unit_test(a_replayed_run_of_elastic_workers_keeps_its_bits_over_a_stop),
+       cmocka_unit_test(a_record_that_cannot_happen_is_refused_with_its_line),
+       cmocka_unit_test(a_record_of_pushes_before_their_pulls_is_refused),
        cmocka_unit_test(what_does_not_fit_is_refused_in_a_sentence))

@@ -79,6 +79,7 @@ struct order_leg {
 };
 /* The leg of a record that begins with this step: E106 where there is none. */
 err order_find(struct order *o, i32 member, i64 step, struct order_leg *as, const struct pstore_record **out);
+err order_fits(const struct order_leg *as, i64 stale); /* E106 unless the run has the staleness of the record */
 err order_add(struct order *o, i32 member, i64 step, const struct order_leg *as, const struct pstore_record *r);
 bool order_replays(const struct order *o);
 

@@ -232,6 +232,7 @@ static err replayed(struct fit *t, struct store_run *r, i64 *last, const struct 
     *last = as.last;
     r->local = as.local;
     chooser_replay(r->chooser, r, as.stale);
+    TRY(order_fits(&as, store_staleness(&r->now)));
     if (!as.codec && r->codec) pstore_drop_codec(r->ps);
     r->codec = as.codec;
     return 0;
