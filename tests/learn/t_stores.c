@@ -43,6 +43,27 @@ static void same_weights(const struct session *a, const struct session *b) {
     assert_memory_equal(a->f->theta[0], b->f->theta[0], sizeof(f32) * (size_t)a->f->net.ntheta);
 }
 
+/* Of `batch` windows each worker has so many whole micro-batches; their trees are subtrees of that of the batch if it is a power
+ * of two.  The number of workers need be none. */
+TEST(rounds_of_servers_have_the_bits_where_each_worker_has_a_power_of_two_of_micro_batches) {
+    static const struct {
+        i32 ranks;
+        const char *batch;
+        bool same;
+    } c[] = {{2, "32", true}, {3, "48", true}, {2, "48", false}, {2, "24", false}};
+    for (size_t i = 0; i < COUNT(c); i += t_few() ? 2 : 1) {
+        const struct session_more one = more(1, "sync", "batch", c[i].batch, NULL, NULL);
+        const struct session_more all = more(c[i].ranks, "ssp:0", "granularity", "1step", "batch", c[i].batch);
+        struct session want = trained(&one), got = trained(&all);
+        assert_int_equal(want.f->net.ntheta, got.f->net.ntheta);
+        const size_t bytes = sizeof(f32) * (size_t)want.f->net.ntheta;
+        printf("%d ranks, batch %s\n", c[i].ranks, c[i].batch);
+        assert_int_equal(memcmp(want.f->theta[0], got.f->theta[0], bytes) == 0, c[i].same);
+        session_end(&want);
+        session_end(&got);
+    }
+}
+
 TEST(synchronous_stores_have_the_bits_of_synchronous_ranks) {
     const struct session_more plain = more(1, "sync", NULL, NULL, NULL, NULL);
     struct session want = trained(&plain);
@@ -398,13 +419,11 @@ TEST(a_record_that_cannot_happen_is_refused_with_its_line) {
         const char *store;
         i32 line, word;
         const char *by, *at, *says;
-    } c[] = {{"asp", 4, 3, "0", ":4", "event 0 occurs twice"},
+    } c[] = {{"asp", 4, 1, "1", ":4", "event 1 occurs twice"}, /* the first one is a pull: an even number */
              {"asp", 5, 9, "4000000000", ":5", "event 4000000000 is out of range"},
              {"asp", 5, 9, "4294967296", ":5", "event 4294967296 is out of range"},
              {"asp", 4, 0, "39", ":4", "39 events"},
              {"asp", 3, 0, "7", ":3", "worker"},
-             {"asp", 4, 1, "1", ":4", "occurs twice"},
-             {"ssp:1", 2, 10, "0", ":4", "40 events"},
              {"asp", 2, 3, "11", "--replay", "tickets"},
              {"ssp:1", 2, 10, "2", "--replay", "staleness 2"}};
     char dir[700], order[800], bad[800];
@@ -427,21 +446,36 @@ TEST(a_record_that_cannot_happen_is_refused_with_its_line) {
     }
 }
 
-/* Each number once, but a push before its pull. */
-TEST(a_record_of_pushes_before_their_pulls_is_refused) {
-    const struct session_more m = more(2, "asp", NULL, NULL, NULL, NULL);
+/* One round of two workers and two servers. */
+TEST(a_written_record_is_refused_at_the_line_that_is_wrong) {
+    static const struct {
+        const char *text, *at, *says;
+    } c[] = {{"1000\n0 1\n4 0 1 2 3\n4 0 3 1 2\n", ":5", "event 3, number 2 of the line, cannot happen"}, /* before its pull */
+             {"1000\n0 0\n4 0 1 2 3\n4 2 0 1 3\n", ":5", "event 2, number 1"}, /* the second ticket of worker 0 first */
+             {"1000\n0 1\n4 0 1 2 3\n4 2 3 0 1\n", ":4", "event 1, number 2"}, /* each server waits for the other */
+             {"1000\n0 1\n4 0 1 2 3\n4 2 0 3 1\n", NULL, NULL},
+             {"1000\n0 1\n4 0 1 2\n4 0 1 2 3\n", ":4", "an event is missing"},
+             {"0\n0 1\n4 0 1 2 3\n4 0 1 2 3\n", ":4", "4 events"},
+             {"0\n1 0\n0\n0\n", ":3", "one ticket of each worker"}};
+    const struct session_more m = more(2, "asp", "steps", "1", NULL, NULL);
     struct session s = trained(&m);
-    struct forecaster *f;
-    char path[800];
-    snprintf(path, sizeof path, "%s/early.txt", t_dir());
-    FILE *g = fopen(path, "w");
-    assert_non_null(g);
-    fputs("stretto order 2\nleg 0 0 1 1 0 2 2 2 4 1000\n0 1\n4 0 1 2 3\n4 0 3 1 2\n", g);
-    assert_int_equal(fclose(g), 0);
-    assert_int_equal(fit(&s, NULL, false, 0, path, &f), -E402);
-    printf("%s: %s\n", err_last()->where, err_last()->text);
-    assert_non_null(strstr(err_last()->where, "early.txt:5"));
-    assert_non_null(strstr(err_last()->text, "event 3, number 2 of the line, cannot happen"));
+    for (size_t i = 0; i < COUNT(c); i++) {
+        struct forecaster *f = NULL;
+        char path[800];
+        snprintf(path, sizeof path, "%s/written.txt", t_dir());
+        FILE *g = fopen(path, "w");
+        assert_non_null(g);
+        const i32 events = strncmp(c[i].text, "0\n1 0", 5) == 0 ? 0 : 4;
+        fprintf(g, "stretto order 2\nleg 0 0 1 1 0 2 2 2 %d %s", events, c[i].text);
+        assert_int_equal(fclose(g), 0);
+        const err e = fit(&s, NULL, false, 0, path, &f);
+        if (e < 0) printf("E%d %s: %s\n", err_last()->code, err_last()->where, err_last()->text);
+        assert_int_equal(e, c[i].at ? -E402 : 0);
+        if (!c[i].at) forecast_free(&f->model);
+        if (!c[i].at) continue;
+        assert_non_null(strstr(err_last()->where, c[i].at));
+        assert_non_null(strstr(err_last()->text, c[i].says));
+    }
     session_end(&s);
 }
 
@@ -489,7 +523,8 @@ TEST(what_does_not_fit_is_refused_in_a_sentence) {
     for (size_t i = 0; i < COUNT(c); i++) refused(c[i].word, c[i].code);
 }
 
-T_MAIN(cmocka_unit_test(synchronous_stores_have_the_bits_of_synchronous_ranks), cmocka_unit_test(every_policy_learns),
+T_MAIN(cmocka_unit_test(rounds_of_servers_have_the_bits_where_each_worker_has_a_power_of_two_of_micro_batches),
+       cmocka_unit_test(synchronous_stores_have_the_bits_of_synchronous_ranks), cmocka_unit_test(every_policy_learns),
        cmocka_unit_test(every_codec_and_granularity_learns),
        cmocka_unit_test(elastic_workers_learn_with_a_codec_as_without), cmocka_unit_test(a_run_keeps_an_account_of_its_pushes),
        cmocka_unit_test(resumed_runs_have_the_bits_of_undisturbed_ones),
@@ -498,5 +533,5 @@ T_MAIN(cmocka_unit_test(synchronous_stores_have_the_bits_of_synchronous_ranks), 
        cmocka_unit_test(a_replayed_run_has_the_bits_of_the_recorded_one),
        cmocka_unit_test(a_replayed_run_of_elastic_workers_keeps_its_bits_over_a_stop),
        cmocka_unit_test(a_record_that_cannot_happen_is_refused_with_its_line),
-       cmocka_unit_test(a_record_of_pushes_before_their_pulls_is_refused),
+       cmocka_unit_test(a_written_record_is_refused_at_the_line_that_is_wrong),
        cmocka_unit_test(what_does_not_fit_is_refused_in_a_sentence))
