@@ -53,6 +53,9 @@ struct crf_kern {
     void (*decode)(const f32 *u, const f32 *A, i32 L, i32 Lp, i32 T, i32 *from, f32 *v, i32 *best);
 };
 
+/* E[i][j] = back[j][i] = e^{A[i][j] - top} for L labels; returns top, the largest of A. Padding of E and back stays. */
+f32 crf_transitions(i32 L, i32 Lp, const f32 *A, f32 *E, f32 *back);
+
 extern const struct crf_kern crf_kern_ref, crf_kern_base, crf_kern_neon, crf_kern_avx2;
 const struct crf_kern *crf_kern_for(i32 arch); /* enum kern_arch; AVX-512 takes vectors of 8, which waste less of a row */
 

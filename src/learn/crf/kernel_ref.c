@@ -113,6 +113,15 @@ static void decode(const f32 *u, const f32 *A, i32 L, i32 Lp, i32 T, i32 *from, 
 const struct crf_kern crf_kern_ref = {.isa = "ref", .score = score, .sentence = sentence, .columns = columns, .dot = dot,
                                       .add = add, .decode = decode};
 
+f32 crf_transitions(i32 L, i32 Lp, const f32 *A, f32 *E, f32 *back) {
+    f32 top = -INFINITY;
+    for (i32 i = 0; i < L; i++)
+        for (i32 j = 0; j < L; j++) top = A[i * Lp + j] > top ? A[i * Lp + j] : top;
+    for (i32 i = 0; i < L; i++)
+        for (i32 j = 0; j < L; j++) E[i * Lp + j] = back[j * Lp + i] = expf(A[i * Lp + j] - top);
+    return top;
+}
+
 const struct crf_kern *crf_kern_for(i32 arch) {
     if (arch == KERN_REF) return &crf_kern_ref;
 #if defined(__x86_64__)

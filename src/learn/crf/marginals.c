@@ -35,18 +35,6 @@ static void take_some(void *self, i32 worker) {
     for (i32 k; (k = atomic_fetch_add(&m->next, 1)) < m->s->nsentence;) take_sentence(m, worker, k);
 }
 
-/* e^{A - top}, its transpose, and 1 for each label. */
-static void fill_transitions(const struct crf *f, struct marginals *m) {
-    struct crf_pass *p = &m->pass;
-    p->top = -INFINITY;
-    for (i32 i = 0; i < f->L; i++)
-        for (i32 j = 0; j < f->L; j++) p->top = fmaxf(p->top, p->A[i * f->Lp + j]);
-    for (i32 i = 0; i < f->L; i++) {
-        m->mask[i] = 1;
-        for (i32 j = 0; j < f->L; j++) m->E[i * f->Lp + j] = m->back[j * f->Lp + i] = expf(p->A[i * f->Lp + j] - p->top);
-    }
-}
-
 static err make_room(const struct crf *f, i32 nworker, struct marginals *m) {
     const i64 square = (i64)f->Lp * f->Lp, rows = (i64)nworker * m->longest;
     NEW(m->p, m->s->ntoken * f->Lp);
@@ -71,7 +59,8 @@ err crf_marginals(const struct crf *f, const struct token_set *s, const struct f
         m.pass.E = m.E;
         m.pass.back = m.back;
         m.pass.mask = m.mask;
-        fill_transitions(f, &m);
+        m.pass.top = crf_transitions(f->L, f->Lp, m.pass.A, m.E, m.back);
+        for (i32 y = 0; y < f->L; y++) m.mask[y] = 1;
         pool_run(use->pool, take_some, &m);
         *out = m.p;
         m.p = NULL;

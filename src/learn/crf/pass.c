@@ -130,11 +130,8 @@ static struct crf_pass pass_of(const struct crf_run *r, struct crf_scratch *c) {
     const struct crf_problem *p = r->p;
     struct crf_pass x = {.L = p->L, .Lp = p->Lp, .w = r->w, .A = r->w + p->nattr * p->Lp, .E = c->E, .back = c->back,
                          .mask = c->mask, .at = p->f.at, .attribute = p->f.attribute, .gold = p->gold, .u = c->u, .a = c->a,
-                         .inverse = c->inverse, .top = -INFINITY};
-    for (i32 i = 0; i < p->L; i++)
-        for (i32 j = 0; j < p->L; j++) x.top = x.A[i * p->Lp + j] > x.top ? x.A[i * p->Lp + j] : x.top;
-    for (i32 i = 0; i < p->L; i++)
-        for (i32 j = 0; j < p->L; j++) c->E[i * p->Lp + j] = c->back[j * p->Lp + i] = expf(x.A[i * p->Lp + j] - x.top);
+                         .inverse = c->inverse};
+    x.top = crf_transitions(p->L, p->Lp, x.A, c->E, c->back);
     return x;
 }
 
