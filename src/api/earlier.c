@@ -28,10 +28,10 @@ static void paths_of(const char *run_dir, const char *name, char now[ROOM], char
     snprintf(before, ROOM, "%.*s/%s/%s", PATH_MAX - 1, run_dir, folder, name);
 }
 
-static bool has_checkpoint(const char *dir) {
-    char path[4096];
+static bool has_checkpoint(const char *run_dir) {
+    char dir[4096], path[4096];
     i64 number;
-    const bool found = ckpt_find(dir, 0, path, &number) >= 0;
+    const bool found = checkpoints_of(run_dir, dir) >= 0 && ckpt_find(dir, 0, path, &number) >= 0;
     err_clear();
     return found;
 }
@@ -81,14 +81,18 @@ static bool is_aside(const char *run_dir) {
     return lstat(before, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool earlier_settle(const char *run_dir, bool trained, bool resumed) {
+    if (!is_aside(run_dir)) return false;
+    const bool keep = trained || has_checkpoint(run_dir);
+    if (keep) drop(run_dir);
+    else if (!resumed) put_back(run_dir);
+    return !keep && !resumed;
+}
+
 static void recover(const char *run_dir) {
     char now[ROOM], before[ROOM];
-    if (!is_aside(run_dir)) return;
-    paths_of(run_dir, checkpoints, now, before);
-    const bool own = has_checkpoint(now);
     paths_of(run_dir, "trained.model", now, before);
-    if (own || file_exists(now)) drop(run_dir);
-    else put_back(run_dir);
+    earlier_settle(run_dir, file_exists(now), false);
 }
 
 void earlier_recover(const char *run_dir) {
@@ -111,13 +115,4 @@ err earlier_set_aside(const char *run_dir) {
     paths_of(run_dir, checkpoints, now, before);
     if (!checkpoints_apart()) moved(now, before);
     return 0;
-}
-
-bool earlier_settle(const char *run_dir, bool trained, bool resumed) {
-    char own[4096];
-    if (!is_aside(run_dir)) return false;
-    const bool keep = trained || (checkpoints_of(run_dir, own) >= 0 && has_checkpoint(own));
-    if (keep) drop(run_dir);
-    else if (!resumed) put_back(run_dir);
-    return !keep && !resumed;
 }
