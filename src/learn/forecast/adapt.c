@@ -23,6 +23,7 @@ struct tracker {
     const struct forecaster *f;
     const struct series *s;
     const f32 *prior; /* [BAND_BINS] shares */
+    f64 held;         /* share of them within the band */
     i64 first, end;   /* rows with scored targets */
     bool counts;      /* bands are whole numbers, from 0 on */
     i64 window, prior_rows; /* rows before an origin that count, and rows that calibration counts as */
@@ -85,12 +86,11 @@ static f64 factor_of(const struct tracker *t, i32 col) {
     const struct forecast_spec *spec = &t->f->spec;
     const i32 *count = t->count + (i64)col * BAND_BINS;
     const f64 prior = (f64)t->prior_rows * (f64)spec->horizon / (f64)t->grid;
-    f64 n = 0, held = 0, below = 0, in = 0;
+    f64 n = 0, below = 0, in = 0;
     i32 b = 0;
     for (i32 i = 0; i < BAND_BINS; i++) n += count[i];
-    for (i32 i = 0; i <= OCTAVE * OCTAVES; i++) held += (f64)t->prior[i];
     if (n == 0) return 1;
-    const f64 want = (spec->quantiles.v[spec->nband - 1] - spec->quantiles.v[0]) * n + held * prior;
+    const f64 want = (spec->quantiles.v[spec->nband - 1] - spec->quantiles.v[0]) * n + t->held * prior;
     for (; b < BAND_BINS; b++, below += in) {
         in = count[b] + prior * (f64)t->prior[b];
         if (below + in >= want) break;
@@ -128,6 +128,7 @@ static err gather(struct tracker *t, const struct window_set *set, const struct 
     const i64 last = window_origin(set, window_origins(set) - 1), unseen = forecast_first_unseen(t->f, t->s);
     t->window = lmax(WINDOW, HORIZONS * spec->horizon);
     t->prior_rows = lmax(PRIOR_ROWS, spec->horizon);
+    for (i32 i = 0; i <= OCTAVE * OCTAVES; i++) t->held += (f64)t->prior[i];
     t->grid = forecast_stride(lmax(1, spec->horizon / HORIZON_PARTS), t->f->schema.freq.season);
     t->first = lmax(lmax(set->first - t->window - spec->horizon, unseen), spec->context);
     t->first = (t->first + t->grid - 1) / t->grid * t->grid;
