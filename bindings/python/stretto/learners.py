@@ -290,19 +290,17 @@ class _Tags(Learner):
     def predict(self, X: Sentences) -> list[list[str]]:
         """The tags of each sentence."""
         sentences = [list(s) for s in X]
+        tags = iter(self._tags(self._predicted(sentences, "predict_file", 0)))
+        return [[next(tags) for _ in sentence] for sentence in sentences]
+
+    def _predicted(self, sentences: list[list[Any]], name: str, *arguments: Any) -> str:
+        """What stretto_NAME writes of the sentences: a line for each token."""
         with tempfile.TemporaryDirectory(prefix="stretto-") as folder:
             path = os.path.join(folder, "sentences.txt")
             with open(path, "w", encoding="utf-8") as f:
                 _write(f, sentences, None, self.items, self.dummy)
-            lines = self._lines(path)
-        tags = iter(lines)
-        return [[next(tags) for _ in sentence] for sentence in sentences]
-
-    def _lines(self, path: str) -> list[str]:
-        """The tag of every token, in the order of the file."""
-        with self.model._handle({}) as handle, open_for(handle, os.fsencode(path)) as data:
-            text = _lib.text("predict_file", handle, data, b"-", 0)
-        return self._tags(text)
+            with self.model._handle({}) as handle, open_for(handle, os.fsencode(path)) as data:
+                return _lib.text(name, handle, data, b"-", *arguments)
 
     def predict_single(self, x: Sequence[Any]) -> list[str]:
         """The tags of one sentence."""
@@ -330,13 +328,7 @@ class CRF(_Tags):
     def predict_marginals(self, X: Sentences) -> list[list[dict[str, float]]]:
         """For each token of each sentence the probability of every tag, given the sentence."""
         sentences = [list(s) for s in X]
-        with tempfile.TemporaryDirectory(prefix="stretto-") as folder:
-            path = os.path.join(folder, "sentences.txt")
-            with open(path, "w", encoding="utf-8") as f:
-                _write(f, sentences, None, self.items, self.dummy)
-            with self.model._handle({}) as handle, open_for(handle, os.fsencode(path)) as data:
-                text = _lib.text("marginals_file", handle, data, b"-")
-        lines = iter([line.split() for line in text.splitlines() if line])
+        lines = iter([line.split() for line in self._predicted(sentences, "marginals_file").splitlines() if line])
         tags = self.classes_
         return [[dict(zip(tags, (float(word.rpartition("/")[2]) for word in next(lines)[-len(tags):]))) for _ in sentence]
                 for sentence in sentences]
