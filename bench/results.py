@@ -8,6 +8,7 @@ import pathlib
 import platform
 import re
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "bench" / "results"
@@ -42,6 +43,16 @@ def runs(path):
 def program():
     folder = build_dir()
     return folder / "cli" / "stretto" if folder else None
+
+
+def ready(name, data):
+    """False, after saying so, without the shared data; ends the benchmark `name` without a program."""
+    if not data.is_dir():
+        print("skipped: the data sets are not here")
+        return False
+    if not program():
+        sys.exit(f"{name}: build the program first (make), or set STRETTO_BUILD to the build folder")
+    return True
 
 
 def priority():

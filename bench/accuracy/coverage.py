@@ -94,11 +94,8 @@ def main():
     p.add_argument("--label", default="now", help="column of bench/results/coverage.tsv")
     p.add_argument("--no-write", action="store_true")
     a = p.parse_args()
-    if not DATA.is_dir():
-        print("skipped: the data sets are not here")
+    if not results.ready("coverage", DATA):
         return 0
-    if not results.program():
-        sys.exit("coverage: build the program first (make), or set STRETTO_BUILD to the build folder")
     known, value = cases(), {}
     with tempfile.TemporaryDirectory(prefix="stretto-coverage-") as folder:
         for name in a.names or known:

@@ -97,11 +97,8 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--no-write", action="store_true")
     a = p.parse_args()
-    if not DATA.is_dir():
-        print("skipped: the data sets are not here")
+    if not results.ready("steps", DATA):
         return 0
-    if not results.program():
-        sys.exit("steps: build the program first (make), or set STRETTO_BUILD to the build folder")
     from coverage import flags_of, rows_of
     lines, ok, load = [], [], os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="stretto-steps-") as folder:

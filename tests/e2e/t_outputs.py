@@ -63,6 +63,14 @@ class Outputs(Case):
         self.assertEqual(child.returncode, status, err.decode())
         return out.decode(), err.decode()
 
+    def stopped_run(self):
+        """whole.model, and the run m.model.run that was stopped at a checkpoint on its way there."""
+        self.stretto("train", AIR, *TRAIN, "-o", "whole.model")
+        child = self.start("train", AIR, *TRAIN, "-o", "m.model", "--checkpoint-every", "0.05s")
+        self.in_training(child, "m.model.run")
+        child.send_signal(signal.SIGTERM)
+        self.end(child, 75)
+
     def finish(self, run, *more, model="m.model"):
         """Resume writes what is missing, and trains nothing."""
         r = self.stretto("resume", run, *more)
@@ -175,11 +183,7 @@ class Outputs(Case):
 
     def test_a_refused_run_leaves_the_earlier_one(self):
         """A run in the folder of another that ends before its first step: horizon, test part and plan do not fit."""
-        self.stretto("train", AIR, *TRAIN, "-o", "whole.model")
-        child = self.start("train", AIR, *TRAIN, "-o", "m.model", "--checkpoint-every", "0.05s")
-        self.in_training(child, "m.model.run")
-        child.send_signal(signal.SIGTERM)
-        self.end(child, 75)
+        self.stopped_run()
         before = {name: self.read("m.model.run/" + name) for name in ("run.json", "config.json", "data.json", "metrics.jsonl")}
         for more, status in ((["--horizon", "500"], 4), (["--test", "2060-01-01"], 2), (["--plan", "none.plan"], 7), (["--place", "foo"], 2),
                              (["--store", "asp"], 2), (["--ranks", "2", "--servers", "2"], 2), (["--hidden", "65536", "--layers", "8"], 6),
@@ -193,11 +197,7 @@ class Outputs(Case):
 
     def test_a_run_without_a_checkpoint_gives_way_to_the_earlier_one(self):
         """It is killed after its first steps. resume would begin it anew; a refused run finds the one that was in the folder before."""
-        self.stretto("train", AIR, *TRAIN, "-o", "whole.model")
-        child = self.start("train", AIR, *TRAIN, "-o", "m.model", "--checkpoint-every", "0.05s")
-        self.in_training(child, "m.model.run")
-        child.send_signal(signal.SIGTERM)
-        self.end(child, 75)
+        self.stopped_run()
         child = self.start("train", AIR, *TRAIN, "-o", "m.model", "--hidden", "9", "--checkpoint-every", "1h")
         self.in_training(child, "m.model.run")
         child.kill()

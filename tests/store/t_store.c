@@ -42,6 +42,17 @@ static void bits_of_serial(const struct setting *set) {
     workers_free(set, w);
 }
 
+/* The recorded order again, with another slow rank. */
+static void replay_has_the_bits(const struct setting *set, const struct worker *w, i32 slow) {
+    struct setting again = *set;
+    again.slow = slow;
+    again.replay = w[0].record;
+    struct worker *x = workers_run(&again);
+    all_done(&again, x);
+    assert_memory_equal(x[0].theta, w[0].theta, sizeof w[0].theta);
+    workers_free(&again, x);
+}
+
 TEST(synchronous_rounds_have_the_bits_of_one_process) {
     for (i32 ranks = 2; ranks <= 5; ranks++)
         for (i32 servers = 0; servers <= imin(2, ranks - 1); servers++)
@@ -155,13 +166,7 @@ TEST(a_replay_has_equal_bits) {
         if (i == 1) set.slow = 3;
         struct worker *w = workers_run(&set);
         all_done(&set, w);
-        struct setting again = set;
-        again.slow = i == 1 ? 2 : 3;
-        again.replay = w[0].record;
-        struct worker *x = workers_run(&again);
-        all_done(&again, x);
-        assert_memory_equal(x[0].theta, w[0].theta, sizeof w[0].theta);
-        workers_free(&again, x);
+        replay_has_the_bits(&set, w, i == 1 ? 2 : 3);
         workers_free(&set, w);
     }
 }
@@ -179,13 +184,7 @@ TEST(a_long_push_is_applied_as_it_comes) {
     set.slow = 1;
     struct worker *w = workers_run(&set);
     all_done(&set, w);
-    struct setting again = set;
-    again.slow = 2;
-    again.replay = w[0].record;
-    struct worker *x = workers_run(&again);
-    all_done(&again, x);
-    assert_memory_equal(x[0].theta, w[0].theta, sizeof w[0].theta);
-    workers_free(&again, x);
+    replay_has_the_bits(&set, w, 2);
     workers_free(&set, w);
 }
 
