@@ -90,7 +90,7 @@ TEST(slow_messages_make_it_local) {
     leg(&w, 1, 1, 1);
     assert_int_equal(w.r.local, 16);
     assert_int_equal(stale(&w), 0);
-    for (i32 k = 0; k < 10; k++) leg(&w, 1, 1, k == 0 ? 1 : 0.5); /* the loss stands still */
+    for (i32 k = 0; k < 10; k++) leg(&w, 1, 1, k == 0 ? 1 : 0.5); /* the loss stays at 0.5 after the first leg */
     assert_int_equal(w.r.local, 1);
     chooser_free(w.c);
 }

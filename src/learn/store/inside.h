@@ -75,7 +75,7 @@ void order_close(struct order *o);
 struct order_leg {
     i64 last, local;
     bool codec;
-    i64 stale; /* rounds, STORE_UNBOUNDED */
+    i64 stale; /* rounds of staleness */
 };
 /* The leg of a record that begins with this step: E106 where there is none. */
 err order_find(struct order *o, i32 member, i64 step, struct order_leg *as, const struct pstore_record **out);

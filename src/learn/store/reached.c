@@ -1,4 +1,5 @@
-/* reached.c - what followed the clock: choices of --store auto, steps of --granularity SECONDS, a codec that was switched off.
+/* reached.c - decisions that depended on measured time: choices of --store auto, steps of --granularity SECONDS, a codec that was
+ * switched off.
  *
  *     after a leg   struct store_run --> record.reached --> checkpoint; the record survives the death of a rank
  *     resumed       struct store_run <-- record.reached <-- checkpoint */

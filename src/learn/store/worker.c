@@ -93,8 +93,9 @@ static err push_change(struct fit *t, struct store_run *r, const struct pstore_t
     return pstore_give(r->ps, k, &(struct pstore_push){.loss = loss, .refused = !finite});
 }
 
-/* Worker and centre move towards each other by alpha of their distance; then the worker goes on from its own weights.  What was
- * pulled stays: with a codec the next pull adds to it, and after the death of a server it is what is left of the centre. */
+/* Worker and centre move towards each other by alpha of their distance; then the worker goes on from its own weights.  The push
+ * has a buffer of its own, because the pulled weights are still needed: with a codec the next pull adds its change to them, and
+ * after the death of a server they are the only copy of its part of the centre. */
 static err push_elastic(struct fit *t, struct store_run *r, const struct pstore_ticket *k) {
     f32 *theta = t->step.engine.store.theta;
     const f32 *center = pstore_pulled(r->ps);
