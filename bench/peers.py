@@ -13,6 +13,9 @@ PYTHON = ROOT / ".peers" / "bin" / "python"
 KEEP = {"MALLOC_MMAP_THRESHOLD_": str(1 << 34), "MALLOC_TRIM_THRESHOLD_": str(1 << 34), "MALLOC_TOP_PAD_": str(1 << 28)}
 SESSION = ("OMP_", "GOMP_", "MKL_", "MALLOC_", "STRETTO_", "ONEDNN_", "DNNL_")  # variables that could help or hinder one side
 
+# --isa: "avx2" keeps every implementation from wider instructions, for a processor without AVX-512 where none is at hand; "": each its own choice.
+NARROW = {"": {}, "avx2": {"STRETTO_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
+
 
 def enter():
     """Restarts the program in the interpreter that has PyTorch; exit status 77 if there is none (bench/peers.sh)."""

@@ -229,6 +229,10 @@ def machine(record):
     return record.get("machine") or results.machine("1 and 2", record["load"])
 
 
+def kept(record):
+    return f" All implementations were kept to {record['isa']} (`--isa {record['isa']}`)." if record.get("isa") else ""
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("results", nargs="*", default=[str(ROOT / "out" / "kernels" / "results.json")])
@@ -249,7 +253,7 @@ def main():
     keep = "`MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` 16 GiB, `MALLOC_TOP_PAD_` 256 MiB"
     text = ["# Results: kernels", "", "`make bench-kernels` writes this page; every row, good or bad, as it came out.", "",
             machine(record) + f" {ours}. Compiler {compiler()}, glibc {platform.libc_ver()[1]}. PyTorch {peers.get('torch')}, {peers.get('onednn')}, "
-            f"{peers.get('cpu')}. {record['seconds'] / 60:.0f} minutes.", "", *again,
+            f"{peers.get('cpu')}. {record['seconds'] / 60:.0f} minutes.{kept(record)}", "", *again,
             f"**{len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure.** Bars are those of the issues, over PyTorch's best setting.", "",
             f"![ratios over PyTorch](img/{image})", ""]
     for title, found in (("Missed", missed), ("Without a figure", open_)):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run.py - compares our kernels with PyTorch's: verifies results, then times them interleaved, using undisturbed samples.  `make bench-kernels` calls it.
 
-    run.py BUILD [--quick] [--only REGEX] [--minutes M] [--generations N] [--realtime] [--out DIR] [--list]
+    run.py BUILD [--quick] [--only REGEX] [--minutes M] [--generations N] [--realtime] [--isa avx2] [--out DIR] [--list]
 
     generation 1..N   new processes (a process can be slow for its lifetime)
       row             one shape, variant, number of threads
@@ -12,7 +12,8 @@ A sample = one step, between two runs of a calibration loop on the same threads 
 implementation's loops usually reach in the row, and less than 2 % of the step spent waiting for a processor.  Result: median of the undisturbed
 samples of all generations; also first quartile and median of all samples.
 
---realtime: all implementations run with real-time priority.  --quick: only the checks, one tiny shape, a minute: the test `kernels_peer`.  Exit status 77 where .peers/ is missing (bench/peers.sh)."""
+--realtime: all implementations run with real-time priority.  --isa avx2: all implementations, PyTorch too, stay with AVX2, for a processor without
+AVX-512 where none is at hand.  --quick: only the checks, one tiny shape, a minute: the test `kernels_peer`.  Exit status 77 where .peers/ is missing (bench/peers.sh)."""
 import argparse
 import json
 import os
@@ -24,7 +25,7 @@ import tempfile
 import time
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
-from peers import ROOT, enter  # noqa: E402
+from peers import NARROW, ROOT, enter  # noqa: E402
 
 if __name__ == "__main__":
     enter()
@@ -192,7 +193,7 @@ def run(args, rows, build):
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as scratch:
         data = workers.Data(scratch)
         for g in range(args.generations):
-            team = workers.Team(build, wanted, args.realtime)
+            team = workers.Team(build, wanted, args.realtime, args.isa)
             try:
                 info = {f"{k[0]} {k[1]}": v for k, v in team.start().items()}
                 for i, row in enumerate(rows):
@@ -247,6 +248,7 @@ def main():
     p.add_argument("--generations", type=int, default=3)
     p.add_argument("--out", default=str(ROOT / "out" / "kernels"))
     p.add_argument("--realtime", action="store_true")
+    p.add_argument("--isa", default="", choices=sorted(NARROW))
     p.add_argument("--list", action="store_true")
     args = p.parse_args()
     build = build_folder(args.build)
@@ -266,7 +268,7 @@ def main():
         return 1 if wrong else 0
     out = pathlib.Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
-    page = {"machine": machine, "info": info, "seconds": seconds, "load": load, "generations": args.generations, "realtime": args.realtime,
+    page = {"machine": machine, "info": info, "seconds": seconds, "load": load, "generations": args.generations, "realtime": args.realtime, "isa": args.isa,
             "rows": {row.key: record(row, results[row.key]) for row in rows}}
     (out / "results.json").write_text(json.dumps(page, indent=1))
     print(f"{len(rows)} rows in {seconds / 60:.1f} minutes: {out / 'results.json'}")

@@ -4,7 +4,8 @@ Pinning: with n threads, thread i on processor i (one thread: on the last proces
 OpenMP threads are pinned by GOMP_CPU_AFFINITY, ours by themselves.  libgomp's threads spin for ~20 ms after a parallel region, so a process that
 runs after one with several threads waits for that.
 
-realtime: every implementation runs with real-time priority (SCHED_RR), which gives undisturbed samples on a busy machine."""
+realtime: every implementation runs with real-time priority (SCHED_RR), which gives undisturbed samples on a busy machine.
+isa: of NARROW."""
 import pathlib
 import sys
 import time
@@ -13,20 +14,20 @@ import numpy
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(1, str(HERE.parent))
-from peers import KEEP, Failed, Process, first_core, pinned  # noqa: E402, F401
+from peers import KEEP, NARROW, Failed, Process, first_core, pinned  # noqa: E402, F401
 
 SPIN = 0.025  # seconds
 
 
 class Worker(Process):
-    def __init__(self, kind, threads, build, realtime=False):
+    def __init__(self, kind, threads, build, realtime=False, isa=""):
         self.kind, self.threads = kind, threads
         command, env = [sys.executable, str(HERE / "peer.py"), str(build / "bench_calib.so"), str(threads), "1" if kind == "kept" else "0"], {}
         if kind == "ours":
             command = [str(build / "bench_step"), "--serve", "--threads", str(threads), "--cpu", str(first_core(threads))]
         else:
             env = pinned(threads) | (KEEP if kind == "kept" else {})
-        super().__init__(command, env, realtime, kind)
+        super().__init__(command, env | NARROW[isa], realtime, kind)
 
     def ask(self, line, seconds=120):
         return self.order(line, seconds)
@@ -35,8 +36,8 @@ class Worker(Process):
 class Team:
     """All processes of one generation.  Started together, so that PyTorch's slow imports overlap."""
 
-    def __init__(self, build, wanted, realtime=False):
-        self.how = (build, realtime)
+    def __init__(self, build, wanted, realtime=False, isa=""):
+        self.how = (build, realtime, isa)
         self.worker = {w: Worker(*w, *self.how) for w in sorted(wanted)}
         self.last = None
 

@@ -36,14 +36,20 @@ class Row:
         return f"{how} {self.prec} {self.threads}t"
 
 
-def rows(cores, slices=SLICES):
+def precisions(isa):
+    """AVX2 has no products in bf16, neither ours nor oneDNN's."""
+    return ("fp32",) if isa == "avx2" else ("fp32", "bf16")
+
+
+def rows(cores, slices=SLICES, isa=""):
     """Ours, all of them; one after another first, fp32 and one thread the very first: what the others are checked against."""
-    return [Row(P, threads, prec) for P in (1, *slices) for prec in ("fp32", "bf16") for threads in (1, 2)
+    return [Row(P, threads, prec) for P in (1, *slices) for prec in precisions(isa) for threads in (1, 2)
             if threads <= cores and not (P == 1 and prec == "bf16" and threads == 2)]
 
 
-def peers(cores):
-    return [Row(0, threads, prec) for prec in ("fp32", "bf16") for threads in (1, 2) if threads <= cores]
+def peers(cores, isa=""):
+    """PyTorch's settings."""
+    return [Row(0, threads, prec) for prec in precisions(isa) for threads in (1, 2) if threads <= cores]
 
 
 def put(folder, name, values):

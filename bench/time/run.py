@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run.py - compares one long series in time slices with the sequential series, ours and PyTorch's.  `make bench-time` calls it.
 
-    run.py BUILD [--quick] [--rounds N] [--only MEMORIES] [--realtime] [--out DIR] [--no-nets] [--only-nets]
+    run.py BUILD [--quick] [--rounds N] [--only MEMORIES] [--realtime] [--isa avx2] [--slices P,P] [--out DIR] [--no-nets] [--only-nets]
 
     memory            weights that forget after about T/256, T/64, T/16 steps
       number of P     a process with the series whole and in P slices, 1 and 2 threads, fp32 and bf16 (all at once would need 9 GB)
@@ -12,7 +12,7 @@
 
 What counts is the median.  Afterwards the rounds that trained nets take (rounds.py).  A row whose gradient is off is kept, and not counted.
 
---realtime: all implementations alike before the other programs of the machine.  --quick: only the checks, tiny shapes, seconds: the test
+--realtime: all implementations alike before the other programs of the machine.  --isa avx2: all implementations, PyTorch too, stay with AVX2.  --quick: only the checks, tiny shapes, seconds: the test
 `time_peer`.  Exit status 77 where .peers/ is missing (bench/peers.sh)."""
 import argparse
 import json
@@ -25,7 +25,7 @@ import tempfile
 import time
 
 sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
-from peers import ROOT, enter  # noqa: E402
+from peers import NARROW, ROOT, enter  # noqa: E402
 
 if __name__ == "__main__":
     enter()
@@ -132,10 +132,10 @@ def remember(args, memory, size, slices, peers, folder):
     cores, got, why, against = os.cpu_count() or 1, {}, {}, []
     cases.weights(folder, size[1], size[2], spread=memory.spread, forget=memory.forget)
     if not args.quick:
-        against = opponents(peers, cases.peers(cores), folder, size, got)
+        against = opponents(peers, cases.peers(cores, args.isa), folder, size, got)
     for P in slices:
-        worker = workers.ours(args.build, args.realtime)
-        ready = bind(worker, cases.rows(cores, (P,)), size, why)
+        worker = workers.ours(args.build, args.realtime, args.isa)
+        ready = bind(worker, cases.rows(cores, (P,), args.isa), size, why)
         check(worker, peers[1], ready, folder, size, got)
         if not args.quick:
             turns(args, worker, ready, peers, against, got)
@@ -147,7 +147,7 @@ def remember(args, memory, size, slices, peers, folder):
 
 def measure(args, size, memories, slices):
     """Everything about the long series.  {memory: {...}}, PyTorch's version."""
-    out, peers = {}, {t: workers.peer(t, args.realtime) for t in sorted({1, min(2, os.cpu_count() or 1)})}
+    out, peers = {}, {t: workers.peer(t, args.realtime, args.isa) for t in sorted({1, min(2, os.cpu_count() or 1)})}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as scratch:
         folder = pathlib.Path(scratch)
         (folder / "ours").mkdir()
@@ -206,6 +206,8 @@ def main():
     p.add_argument("--quick", action="store_true")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
+    p.add_argument("--isa", default="", choices=sorted(NARROW))
+    p.add_argument("--slices", default=",".join(map(str, cases.SLICES)), help="numbers of slices, as 8,16")
     p.add_argument("--only", default="", help="memories, as T/256; the others stay as they were measured")
     p.add_argument("--no-nets", action="store_true")
     p.add_argument("--only-nets", action="store_true")
@@ -217,12 +219,12 @@ def main():
     if not args.only_nets:
         begin, load, built = time.monotonic(), os.getloadavg()[0], revision()
         chosen = [m for m in cases.MEMORIES if not args.only or m.name in args.only.split(",")]
-        out, version = measure(args, (cases.T, cases.I, cases.H), chosen, cases.SLICES)
+        out, version = measure(args, (cases.T, cases.I, cases.H), chosen, tuple(map(int, args.slices.split(","))))
         if args.only:
             file = args.out / "series.json"
             out = (json.loads(file.read_text())["memories"] if file.exists() else {}) | out
             out = {m.name: out[m.name] for m in cases.MEMORIES if m.name in out}
-        page = {"T": cases.T, "I": cases.I, "H": cases.H, "revision": built, "torch": version, "load": load, "realtime": args.realtime, "rounds": args.rounds,
+        page = {"T": cases.T, "I": cases.I, "H": cases.H, "revision": built, "torch": version, "load": load, "realtime": args.realtime, "isa": args.isa, "rounds": args.rounds,
                 "seconds": time.monotonic() - begin, "memories": out}
         (args.out / "series.json").write_text(json.dumps(page, indent=1))
     if not args.no_nets:

@@ -4,7 +4,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(1, str(HERE.parent))
-from peers import KEEP, Failed, Process, pinned  # noqa: E402, F401
+from peers import KEEP, NARROW, Failed, Process, pinned  # noqa: E402, F401
 
 
 class Worker(Process):
@@ -13,9 +13,9 @@ class Worker(Process):
         return self.order(line, seconds).split()
 
 
-def ours(build, realtime=False):
-    return Worker([str(build / "bench_slices")], realtime=realtime)
+def ours(build, realtime=False, isa=""):
+    return Worker([str(build / "bench_slices")], NARROW[isa], realtime)
 
 
-def peer(threads, realtime=False):
-    return Worker([sys.executable, str(HERE / "peer.py"), str(threads)], KEEP | pinned(threads), realtime)
+def peer(threads, realtime=False, isa=""):
+    return Worker([sys.executable, str(HERE / "peer.py"), str(threads)], KEEP | pinned(threads) | NARROW[isa], realtime)
