@@ -81,8 +81,8 @@ err build_find_time(struct build *b, const u8 *role);
 i32 build_time_parts(const struct build *b, const u8 *role, bool clock_only, i32 *col);
 /* build_target.c: how likely a numeric column is the target: 0 = constant or empty, else higher is likelier. gaps: target_gaps(),
  * the numeric columns with missing cells. The only one is likelier: what is measured has gaps, a calendar or a plan has
- * none. */
-i32 target_score(const struct build *b, const struct column *c, i32 gaps);
+ * none. E601. */
+err target_score(const struct build *b, const struct column *c, i32 gaps, i32 *score);
 i32 target_gaps(const struct build *b);
 err build_times(struct build *b);    /* build_times.c: time, row, same; duplicates, since, until */
 err build_order(struct build *b);    /* build_order.c: refuses decreasing times, and duplicates that --dups must not merge */

@@ -258,31 +258,50 @@ static err no_numbers(const struct build *b) {
     return FAIL_AT(E214, b->t->path, "a file with a column of numbers", "there is no numeric column that could be forecast");
 }
 
-/* No --target: takes the only numeric column without a role, otherwise fails and asks. */
-static err find_target(struct build *b, u8 *role) {
-    bool all = !strcmp(text_or(b->o->target, ""), "all") && table_find(b->t, "all") < 0;
-    const char **names;
-    NEW(names, b->t->ncol);
+/* Of n numeric columns, the last of those that are likeliest the target. */
+static err likeliest(const struct build *b, const i32 *col, i32 n, i32 *best) {
     const i32 gaps = target_gaps(b);
-    i32 n = 0, only = -1, best = 0, most = 0; /* best: highest score, the last such column */
+    i32 most = 0, like;
+    *best = 0;
+    for (i32 i = 0; i < n; i++) {
+        TRY(target_score(b, &b->t->col[col[i]], gaps, &like));
+        if (like > 0 && like >= most) *best = i, most = like;
+    }
+    return 0;
+}
+
+static err ask_target(const struct build *b, const i32 *col, const char **names, i32 n) {
+    char list[500], fix[340], word[MEND_PATH];
+    i32 best;
+    TRY(likeliest(b, col, n, &best));
+    name_list(names, n, list, sizeof list);
+    snprintf(fix, sizeof fix, "--target %s   or   --target all   (every numeric column)", mend_word(names[best], word));
+    return FAIL_AT(E105, b->t->path, fix, "--target is missing: %d numeric columns could be meant\ncolumns: %s", n, list);
+}
+
+/* No --target: takes the only numeric column without a role, otherwise fails and asks. */
+static err choose_target(const struct build *b, struct arena *keep, u8 *role) {
+    const bool all = !strcmp(text_or(b->o->target, ""), "all") && table_find(b->t, "all") < 0;
+    const char **names;
+    i32 *col, n = 0;
+    ARENA_NEW(keep, names, b->t->ncol);
+    ARENA_NEW(keep, col, b->t->ncol);
     for (i32 i = 0; i < b->t->ncol; i++) {
         if (b->t->col[i].type != COL_NUMBER || role[i] != ROLE_NONE) continue;
-        const i32 like = target_score(b, &b->t->col[i], gaps);
-        if (like > 0 && like >= most) best = n, most = like;
-        names[n++] = b->t->col[i].name;
-        only = i;
-        if (all) role[i] = ROLE_TARGET;
+        names[n] = b->t->col[i].name;
+        col[n++] = i;
     }
-    char list[500], fix[340], word[MEND_PATH];
-    name_list(names, n, list, sizeof list);
-    snprintf(fix, sizeof fix, "--target %s   or   --target all   (every numeric column)",
-             mend_word(n ? names[best] : "NAME", word));
-    mem_free(names);
     if (n == 0) return no_numbers(b);
-    if (n > 1 && !all)
-        return FAIL_AT(E105, b->t->path, fix, "--target is missing: %d numeric columns could be meant\ncolumns: %s", n, list);
-    role[only] = ROLE_TARGET;
+    if (n > 1 && !all) return ask_target(b, col, names, n);
+    for (i32 i = 0; i < n; i++) role[col[i]] = ROLE_TARGET;
     return 0;
+}
+
+static err find_target(struct build *b, u8 *role) {
+    struct arena keep = {0};
+    const err e = choose_target(b, &keep, role);
+    arena_free(&keep);
+    return e;
 }
 
 /* Columns of a role: those of a list (NULL = none) in its order, then the others in file order. */

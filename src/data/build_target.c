@@ -59,6 +59,29 @@ static bool follows_calendar(const struct build *b, const struct column *c) {
     return any;
 }
 
+/* True if the words of another column determine the value: it is a property of the series, as its size. */
+static err is_property(const struct build *b, const struct column *c, bool *property) {
+    const i64 nrow = b->t->nrow;
+    *property = false;
+    for (i32 i = 0; i < b->t->ncol && !*property; i++) {
+        const struct column *word = &b->t->col[i];
+        f64 *value;
+        if (word->type != COL_CATEGORY || word->nword < 2 || 3 * (i64)word->nword > nrow) continue;
+        NEW(value, word->nword);
+        for (i32 w = 0; w < word->nword; w++) value[w] = (f64)NAN;
+        i64 r = 0;
+        for (; r < nrow; r++) {
+            const i32 w = word->code[r];
+            if (w < 0 || isnan(c->number[r])) continue;
+            if (isnan(value[w])) value[w] = c->number[r];
+            else if (value[w] != c->number[r]) break;
+        }
+        *property = r == nrow;
+        mem_free(value);
+    }
+    return 0;
+}
+
 /* True if the column is empty in the last row, where others are filled: those are known ahead. */
 static bool ends_first(const struct column *c, i64 nrow) { return isnan(c->number[nrow - 1]) && 4 * c->missing <= nrow; }
 
@@ -68,14 +91,19 @@ i32 target_gaps(const struct build *b) {
     return n;
 }
 
-i32 target_score(const struct build *b, const struct column *c, i32 gaps) {
+err target_score(const struct build *b, const struct column *c, i32 gaps, i32 *score) {
     static const char *const target[] = {"y", "target", "value", "values"};
+    static const char *const likely[] = {"load", "demand", "sales", "sold", "units", "quantity", "count", "consumption"};
     static const char *const ahead[] = {"forecast", "predict", "plan", "schedul", "holiday", "promo", "exog"};
     const i64 nrow = b->t->nrow;
     f64 value;
+    bool property;
+    *score = 0;
     if (column_constant(c, nrow, &value) || c->missing >= nrow) return 0;
+    TRY(is_property(b, c, &property));
     const bool known_ahead = has_name(c->name, ahead, COUNT(ahead), true) || follows_calendar(b, c);
     const bool alone = gaps == 1 && c->missing > 0 && 4 * c->missing <= nrow;
-    return 1 + alone + 2 * !two_valued(c, nrow) + 4 * !known_ahead + 8 * ends_first(c, nrow) +
-           16 * has_name(c->name, target, COUNT(target), false);
+    *score = 1 + alone + 2 * !two_valued(c, nrow) + 4 * !known_ahead + 8 * has_name(c->name, likely, COUNT(likely), false) +
+             16 * ends_first(c, nrow) + 32 * has_name(c->name, target, COUNT(target), false) + 64 * !property;
+    return 0;
 }
