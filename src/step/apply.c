@@ -133,7 +133,7 @@ static const char *no_devices(struct planner *p, const struct plan_cut *c, struc
         return planner_why(p, "%lld devices are needed, the machine has %d", (long long)all.all, have);
     if (have < 2) return planner_why(p, "the machine has one device");
     if (c->s->together && most < 2 && !apart)
-        return planner_why(p, "no two devices share memory, and ranks apart divide only the units of lstm, gru and rnn layers, more than %d",
+        return planner_why(p, "no two devices share memory, and ranks divide only lstm, gru and rnn layers of more than %d units",
                            (int)LANES);
     if (c->wanted && all.group > most && !apart)
         return planner_why(p, "%lld devices with shared memory are needed, a rank has at most %d", (long long)all.group, most);
