@@ -312,7 +312,7 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     cut_boxes(p);
     p->split = splits(p);
     if (p->split && p->q->place) {
-        snprintf(p->fix, sizeof p->fix, "--parallel pipeline   or   no --place");
+        snprintf(p->fix, sizeof p->fix, "--parallel pipeline   or   --place ''");
         return planner_why(p, "--place puts layers on devices, and in this product ranks share the units of a layer");
     }
     for (i32 i = 0; i < cuts->n && crosses_ranks(p); i++)
