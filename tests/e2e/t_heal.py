@@ -117,6 +117,16 @@ class Heal(Launched):
         """The layers of three stages go on as two."""
         self.one_of_three_dies((1, 2), "3", "24", "pipeline")
 
+    def test_cuts_that_do_not_fit_the_ranks_that_are_left(self):
+        """The others go on with another strategy."""
+        options = [*TRAIN, "--members", "1", "--layers", "3", "--hidden", "24"]
+        self.whole(AIR, options)
+        for n, parallel, others in ((2, ["pipeline"], "serial"), (2, ["unit:2"], "serial"), (3, ["pipeline:3", "--place", "cyclic"], "data:2")):
+            child = self.begin(n, *options, "--parallel", *parallel)
+            self.kill(child, n - 1, step=60)
+            err = self.well(child, "one of %d ranks was killed, %s" % (n, parallel))
+            self.assertIn("warning: --parallel does not fit the ranks that are left: going on with %s, same bits" % others, err)
+
     def test_any_rank_may_die(self):
         self.whole(AIR, TRAIN)
         took = []
