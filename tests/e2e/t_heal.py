@@ -156,6 +156,17 @@ class Heal(Launched):
             err = self.well(child, "rank 1 was stopped")
             self.assertRegex(err, r"rank 1 \(host \S+, pid \d+\) died: 1 rank of 2 goes on from step \d+")
 
+    def test_one_of_several_that_wait_kills_the_stopped_rank(self):
+        """The others find it dying, at the same deadline, and do not take that for a rank which hangs."""
+        self.deadline = "2"
+        options = [*TRAIN, "--members", "1", "--layers", "3", "--hidden", "24", "--steps", "400"]
+        self.whole(AIR, options)
+        for turn in range(e2e.times(2, 8)):
+            child = self.begin(4, *options, "--parallel", "pipeline")
+            self.stop(child, "train", step=20)
+            err = self.well(child, "rank 1 was stopped")
+            self.assertRegex(err, r"rank 1 \(host \S+, pid \d+\) died: 3 ranks of 4 go on from step \d+", "turn %d" % turn)
+
     def test_deaths_at_any_moment(self):
         """Steps that are messages for the most part: what dies in the middle of one has said half of it, in memory or by MPI."""
         chance = random.Random(29)
