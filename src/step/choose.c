@@ -150,7 +150,7 @@ static err automatic(const struct plan_request *q, struct plan **out) {
     struct search s = {.q = q};
     err e = alone(&s);
     if (e >= 0 && q->slices <= 1) e = all_products(&s);
-    if (e >= 0 && !s.best) e = FAIL(E401, "no strategy fits this model and machine");
+    if (e >= 0 && !s.best) e = FAIL_AT(E401, "--parallel", "--parallel serial", "no strategy fits this model and machine");
     if (e >= 0) keep_choices(&s);
     else plan_free(s.best);
     *out = e >= 0 ? s.best : NULL;

@@ -46,6 +46,17 @@ static i64 resident(void) {
     return pages * sysconf(_SC_PAGESIZE);
 }
 
+/* An array that grows by hundreds of elements at a time, as the sets of 10,000 ranks. */
+TEST(mem_grow_has_room_for_any_element) {
+    i64 cap = 0;
+    char *at = NULL;
+    T_OK(mem_grow((void **)&at, 64, &cap, 1));
+    assert_true(cap > 64);
+    T_OK(mem_grow((void **)&at, 1000, &cap, 1));
+    assert_true(cap > 1000);
+    mem_free(at);
+}
+
 TEST(mem_zero_clears_small_and_large_blocks) {
     for (i64 n = 100; n <= 100 << 18; n <<= 9) {
         char *p = mem_alloc((size_t)n);
@@ -188,6 +199,7 @@ TEST(cut_is_the_best_of_all) {
 
 T_MAIN(cmocka_unit_test(cut_is_the_best_of_all), cmocka_unit_test(err_record_keeps_place_and_fix),
        cmocka_unit_test(err_table_has_no_duplicates), cmocka_unit_test(mem_counts_and_fails_nth),
+       cmocka_unit_test(mem_grow_has_room_for_any_element),
        cmocka_unit_test(mem_zero_clears_small_and_large_blocks), cmocka_unit_test(mem_takes_no_pages_that_nothing_touches),
        cmocka_unit_test(arena_gives_zeroed_aligned_blocks), cmocka_unit_test(arena_refuses_what_no_size_can_hold),
        cmocka_unit_test(str_numbers_are_exact_and_whole), cmocka_unit_test(str_writes_points_whatever_the_locale),
