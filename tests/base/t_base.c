@@ -21,6 +21,13 @@ TEST(err_record_keeps_place_and_fix) {
     assert_string_equal(err_last()->text, "\"x\" is not a number");
 }
 
+TEST(err_quotes_no_codes_of_a_terminal) {
+    FAIL_AT(E402, "a\033[2J.plan:1:1", "cat a\007", "found \033[2Jplan\r\x7f, \xc3\xa4\n\tfine");
+    assert_string_equal(err_last()->where, "a?[2J.plan:1:1");
+    assert_string_equal(err_last()->fix, "cat a?");
+    assert_string_equal(err_last()->text, "found ?[2Jplan??, \xc3\xa4\n\tfine");
+}
+
 TEST(err_table_has_no_duplicates) {
     for (i32 i = 0; i < err_count(); i++)
         for (i32 j = 0; j < i; j++) assert_int_not_equal(err_at(i)->code, err_at(j)->code);
@@ -198,6 +205,7 @@ TEST(cut_is_the_best_of_all) {
 }
 
 T_MAIN(cmocka_unit_test(cut_is_the_best_of_all), cmocka_unit_test(err_record_keeps_place_and_fix),
+       cmocka_unit_test(err_quotes_no_codes_of_a_terminal),
        cmocka_unit_test(err_table_has_no_duplicates), cmocka_unit_test(mem_counts_and_fails_nth),
        cmocka_unit_test(mem_grow_has_room_for_any_element),
        cmocka_unit_test(mem_zero_clears_small_and_large_blocks), cmocka_unit_test(mem_takes_no_pages_that_nothing_touches),
