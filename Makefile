@@ -87,6 +87,7 @@ twin: release
 
 shake: release
 	python3 bench/shake.py build/release/cli/stretto $(N)
+	python3 bench/shake.py build/release/cli/stretto $(N) --cuts
 
 # check against train on generated files: make agree N=1000
 agree: release

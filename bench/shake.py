@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""shake.py PROGRAM [N] [--seed S] [--only K]: random configurations of train; the bits must be those of one thread and one rank.
+"""shake.py PROGRAM [N] [--seed S] [--only K] [--cuts]: random configurations of train; bits must be those of one thread and rank.
 
     a configuration    data, cell, sizes, optimiser, ...: drawn from the seed S and its number K alone, so that --only K repeats it
     its reference      1 thread, 1 rank
     two or three modes other numbers of threads and ranks, another strategy; a third of them is killed (kill -9) and resumed
     what must hold     every tensor of each model, and its metadata, are those of the reference
+
+    --cuts             products of cuts, placed, over threads, ranks and processes, and what refusals say (shake_cuts.py)
 
 A run that takes longer than 20 times its reference and 30 s is examined: the stacks of its threads, and whether it makes progress.
 "slow" made progress (metrics.jsonl grew) and is waited for; "stuck" is an error."""
@@ -22,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
 import e2e  # noqa: E402  (it reads the program's name from sys.argv)
+import shake_cuts  # noqa: E402
 
 CELLS = ["lstm", "lstm", "gru", "rnn", "paragru", "paralstm", "minlstm"]
 OPTIMS = ["sgd", "adam", "adamw", "rmsprop", "adagrad"]
@@ -197,14 +200,35 @@ class Shake(e2e.Case):
         return "same bits, slow" if slow else "same bits", whole, ways, kills
 
 
+def all_cuts(numbers, seed):
+    """Exit status; prints every configuration that is not as it should be."""
+    kinds, begin, case = {}, time.monotonic(), Shake()
+    case.setUp()
+    for k in numbers:
+        verdict, at = shake_cuts.Cuts(case, random.Random("%d %d" % (seed, k))).one()
+        kind = "same bits after a fix" if verdict.startswith("same bits after") else verdict.split(":")[0]
+        kinds[kind] = kinds.get(kind, 0) + 1
+        if not kind.startswith("same bits") or len(numbers) == 1:
+            print("--cuts --seed %d --only %d  %s  train %s" % (seed, k, verdict, at), flush=True)
+        for name in os.listdir(case.dir):
+            if name.endswith(".run"):
+                shutil.rmtree(case.path(name))
+    shutil.rmtree(case.dir, True)
+    print("%s, in %.0f s" % (", ".join("%d %s" % (n, kind) for kind, n in sorted(kinds.items())), time.monotonic() - begin))
+    return 0 if all(k.startswith(("same bits", "refused in words")) for k in kinds) else 1
+
+
 def main():
     p = argparse.ArgumentParser(description="random configurations of train: same bits?")
     p.add_argument("program")
     p.add_argument("n", type=int, nargs="?", default=20)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", type=int)
+    p.add_argument("--cuts", action="store_true")
     a = p.parse_args()
     e2e.PROGRAM = os.path.abspath(a.program)
+    if a.cuts:
+        return all_cuts(range(a.n) if a.only is None else [a.only], a.seed)
     pairs = killed = bad = refused = 0
     begin = time.monotonic()
     for k in range(a.n) if a.only is None else [a.only]:

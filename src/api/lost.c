@@ -80,6 +80,7 @@ static err fit_again(struct stretto_trainer *t, struct model **out) {
     err e = ranks_fit(t, t->learner, &t->job, out);
     if (e != -E401 && e != -E402) return e;
     t->job.use.parallel = "auto";
+    t->job.use.place = NULL; /* it needs a pipeline */
     return ranks_fit(t, t->learner, &t->job, out);
 }
 

@@ -17,6 +17,12 @@ static void copy_text(char *dst, size_t size, const char *src) {
     snprintf(dst, size, "%s", src ? src : "");
 }
 
+/* A cell, a name or a file that an error quotes may hold codes that clear a terminal or move its cursor. */
+static void drop_codes(char *text) {
+    for (; *text; text++)
+        if (((u8)*text < ' ' && *text != '\n' && *text != '\t') || *text == 0x7f) *text = '?';
+}
+
 err err_set(enum err_code code, const char *where, const char *fix, const char *fmt, ...) {
     struct err_record r = {.code = (i32)code};
     va_list ap;
@@ -25,6 +31,9 @@ err err_set(enum err_code code, const char *where, const char *fix, const char *
     va_end(ap);
     copy_text(r.where, sizeof r.where, where);
     copy_text(r.fix, sizeof r.fix, fix);
+    drop_codes(r.text);
+    drop_codes(r.where);
+    drop_codes(r.fix);
     record = r;
     return -(err)code;
 }

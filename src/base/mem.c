@@ -150,7 +150,8 @@ err mem_new(void **out, i64 n, size_t size) {
 
 err mem_grow(void **array, i64 n, i64 *cap, size_t size) {
     if (n < *cap) return 0;
-    const i64 more = *cap ? *cap * 2 : 64;
+    i64 more = *cap ? *cap * 2 : 64;
+    while (more <= n) more *= 2; /* where it grows by more than one element at a time */
     void *q = mem_realloc(*array, (size_t)more * size);
     if (!q) return -E601;
     *array = q;

@@ -21,7 +21,7 @@ void *mem_wrap(void *mapping, size_t bytes, size_t size);
 /* out = a zeroed array of n elements of type; fails the calling function with E601. */
 #define NEW(out, n) TRY(mem_new((void **)&(out), (i64)(n), sizeof *(out)))
 err mem_new(void **out, i64 n, size_t size);
-/* The heap array has room for element n; it doubles where it is full.  *cap: elements that fit, 0 = no array yet. */
+/* The heap array has room for element n, any one; it doubles until it has. *cap: elements that fit, 0 = no array yet. */
 #define GROW(array, n, cap) TRY(mem_grow((void **)&(array), (i64)(n), &(cap), sizeof *(array)))
 err mem_grow(void **array, i64 n, i64 *cap, size_t size);
 err mem_check(i64 n, size_t size); /* E601 if n is negative or n * size overflows */

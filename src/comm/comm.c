@@ -96,6 +96,7 @@ void comm_cancel(struct comm *c) {
 static void reset_wait(struct comm *c) {
     c->since = 0;
     c->waited = 0;
+    c->spared = false;
     c->spins = 0;
     watch_moved(&c->watch);
 }
@@ -230,6 +231,11 @@ static err check_abort(struct comm *c) {
 /* With recovery, a stopped rank of this host is killed instead: the others heal, and the launcher does not wait for it. */
 static err fail_deadline(struct comm *c, const struct comm_message *m, f64 seconds) {
     if (c->recovery && recovery_end_stopped(c->recovery)) return c->waited = 0, 0;
+    if (c->recovery && !c->spared) { /* another rank may have killed the awaited one just now: it takes a while to die */
+        c->spared = true;
+        c->waited -= DYING_S;
+        return 0;
+    }
     const struct comm_rank_info *w = &c->member[m->peer];
     char more[200] = "", why[700], kept[FLIGHT_PATH + 40] = "";
     if (c->hint) c->hint(c->hint_self, m->peer, more, sizeof more);
@@ -285,6 +291,7 @@ static bool wait_briefly(const struct comm *c, const struct comm_message *waitin
 void comm_reset_wait(struct comm *c) {
     c->since = clock_now();
     c->waited = c->idle = 0;
+    c->spared = false;
 }
 
 err comm_idle(struct comm *c, bool moved, const struct comm_message *waiting) {
@@ -295,6 +302,7 @@ err comm_idle(struct comm *c, bool moved, const struct comm_message *waiting) {
     c->spins = 0;
     if (moved) { /* the time without a message begins with the next look at the clock */
         c->since = c->waited = c->idle = 0;
+        c->spared = false;
         watch_moved(&c->watch);
         return 0;
     }

@@ -21,6 +21,7 @@ struct comm {
     f64 deadline, waited, since; /* deadline: seconds without a message; since: last look at the clock, 0 = none in this job */
     f64 idle;            /* seconds since the last message */
     f64 patience;        /* comm_broadcast_slow: seconds without a sign of life, 0 = normal wait */
+    bool spared; /* this wait was longer than the deadline, and got DYING_S more */
     f64 life_check, life_sign;      /* waited seconds at which to check for life; last sign of life */
     i32 spins;           /* iterations since the last look at the clock */
     f64 idle_sleep;            /* minimum sleep while no message is awaited, seconds */

@@ -148,7 +148,7 @@ static err agree(struct recovery *h, f64 patience) {
         const i32 k = first_disagreeing(h);
         if (k < 0) return 0;
         if (clock_now() - begin > patience && recovery_end_stopped(h)) begin = clock_now();
-        if (clock_now() - begin > patience)
+        if (clock_now() - begin > patience + DYING_S)
             return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well",
                            "rank %d has waited %.3g s for rank %d (host %s, pid %d) to go on without the ranks that died", h->me,
                            patience, k, h->member[k].host, h->member[k].pid);

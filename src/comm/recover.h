@@ -14,6 +14,8 @@
 
 #include "comm/transport.h"
 
+#define DYING_S 1.0 /* behind a deadline, for a rank that another one has just killed */
+
 struct recovery {
     const struct transport *t;
     void *self;

@@ -93,6 +93,7 @@ struct exec {
     _Atomic bool broken;    /* the agent failed: all waits return */
     struct err_record *why; /* the error, if broken */
     bool made;              /* the step completed although broken is set */
+    bool feeds;             /* the policy may hold messages back, but tasks that compute wait for some */
     bool all_commit;        /* tasks of `commits` kernels run on all ranks or on none */
     _Atomic u32 update;     /* decision for this step: UPDATE_OPEN until it is made */
     bool direct;            /* messages are pending, and there is no agent: workers poll (exchange_turn) */

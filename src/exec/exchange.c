@@ -137,8 +137,20 @@ static void mark_senders(struct exec *x) {
         }
 }
 
+/* Does a task that computes wait for a message, on any rank?  So it is where ranks share layers or units. */
+static bool feeds(const struct exec *x) {
+    const struct plan *p = x->plan;
+    for (u32 k = 0; k < x->nmessage; k++) {
+        const struct plan_message *m = &x->message[k];
+        for (u32 i = m->after + 1; m->when == MESSAGE_STEP && i < p->ntask; i++)
+            if (x->client.kernel[p->task[i].kind].compute && link_touches(x, i, m, false)) return true;
+    }
+    return false;
+}
+
 err exchange_bind(struct exec *x, const u32 *place) {
     if (!x->comm) return 0;
+    x->feeds = x->policy->may_send && feeds(x);
     TRY(make_links(x, place));
     for (u32 w = 0; w < x->nlist; w++)
         for (u32 i = 0; i < x->queue[w].n; i++) TRY(item_links(x, &x->queue[w].item[i]));
@@ -195,7 +207,7 @@ bool exec_computed(const struct exec *x) {
 }
 
 static bool is_ready(const struct exec *x, const struct link *l) {
-    if (x->policy->may_send && !x->policy->may_send(x)) return false;
+    if (!x->feeds && x->policy->may_send && !x->policy->may_send(x)) return false;
     for (u32 k = 0; k < l->nready; k++) {
         u64 want = x->summed << 32 | l->ready[k].count;
         if (atomic_load_explicit(&x->queue[l->ready[k].queue].done, memory_order_acquire) < want) return false;
@@ -252,12 +264,12 @@ static u32 first_open(struct exec *x, enum message_when gathers) {
 struct found {
     bool moved;
     u32 left;
-    const struct comm_message *waiting; /* not complete, while no worker of this rank computes */
+    const struct comm_message *waiting; /* not complete, or held back, while no worker of this rank computes */
 };
 
 static err look_at_all(struct exec *x, enum message_when gathers, struct found *f) {
     const bool gathering = gathers != MESSAGE_STEP;
-    const struct comm_message *asked = NULL;
+    const struct comm_message *asked = NULL, *held = NULL;
     *f = (struct found){0};
     f->left = gathering ? 0 : may_ask(x) + (x->policy->progress ? x->policy->progress(x, &f->moved) : 0);
     TRY(gather_some(x, &f->moved, &f->left, &f->waiting));
@@ -270,7 +282,9 @@ static err look_at_all(struct exec *x, enum message_when gathers, struct found *
         still += !l->m.done && !l->m.started;
         f->left += !l->m.done;
         if (!l->m.done && l->m.started && !f->waiting) f->waiting = &l->m;
+        if (!l->m.done && !held) held = &l->m;
     }
+    if (!f->waiting) f->waiting = held; /* the deadline holds even if no message may start */
     if (asked)
         f->waiting = asked;
     else if (!gathering && at_work(x))

@@ -154,7 +154,10 @@ static const char *parts(struct planner *p, const struct product *cuts, i32 i, s
     if (most == 0 && (slices || (p->q->train && c->wanted != 1))) return p->why;
     *n = parts_with_room(p, cuts, i, t, imax(1, useful));
     if (!p->q->train || slices) return NULL;
-    if (no_devices(p, c, t)) return p->why;
+    if (no_devices(p, c, t)) {
+        p->fix[0] = 0; /* that of a reason why the cut has less work */
+        return p->why;
+    }
     if (c->wanted != 1 && most < imax(2, c->wanted)) return planner_why(p, "%s", why);
     if (c->wanted) *n = c->wanted;
     if (c->wanted || *n > 1) return NULL;
@@ -314,7 +317,7 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     cut_boxes(p);
     p->split = splits(p);
     if (p->split && p->q->place) {
-        snprintf(p->fix, sizeof p->fix, "--parallel pipeline   or   no --place");
+        snprintf(p->fix, sizeof p->fix, "--parallel pipeline   or   --place ''");
         return planner_why(p, "--place puts layers on devices, and in this product ranks share the units of a layer");
     }
     for (i32 i = 0; i < cuts->n && crosses_ranks(p); i++)

@@ -72,12 +72,6 @@ static bool may_multiply(const struct strategy *s) { return s->exact && s->count
 /* The number of parts after n; `all`: up to which none is left out. */
 static i32 next_parts(i32 n, i32 all) { return n < all ? n + 1 : 2 * n; }
 
-static bool has(const struct product *cuts, const struct strategy *s) {
-    for (i32 i = 0; i < cuts->n; i++)
-        if (cuts->cut[i].s == s) return true;
-    return false;
-}
-
 /* Products of one number of cuts, the fastest first. */
 struct level {
     struct product at[EXTENDED];
@@ -109,7 +103,7 @@ static err extend(struct search *s, const struct product *cuts, struct level *ne
     const i32 room = s->q->machine->ndevice / devices_of(cuts), all = cuts->n ? PRODUCT_PARTS : SINGLE_PARTS;
     for (i32 i = 0; i < strategy_count(); i++) {
         const struct strategy *inner = strategy_at(i);
-        if (!may_multiply(inner) || has(cuts, inner)) continue;
+        if (!may_multiply(inner) || product_has(cuts, inner)) continue;
         for (i32 n = 2; n <= room && s->tasks < SEARCH_TASKS; n = next_parts(n, all)) {
             struct product more = *cuts;
             f64 seconds;
@@ -156,7 +150,7 @@ static err automatic(const struct plan_request *q, struct plan **out) {
     struct search s = {.q = q};
     err e = alone(&s);
     if (e >= 0 && q->slices <= 1) e = all_products(&s);
-    if (e >= 0 && !s.best) e = FAIL(E401, "no strategy fits this model and machine");
+    if (e >= 0 && !s.best) e = FAIL_AT(E401, "--parallel", "--parallel serial", "no strategy fits this model and machine");
     if (e >= 0) keep_choices(&s);
     else plan_free(s.best);
     *out = e >= 0 ? s.best : NULL;
@@ -191,10 +185,9 @@ static err for_place(const struct plan_request *q, struct product *cuts) {
     char name[PRODUCT_TEXT], fix[128];
     if (!q->place || !q->train) return 0;
     if (cuts->n == 0) return product_parse("pipeline", cuts);
-    for (i32 i = 0; i < cuts->n; i++)
-        if (cuts->cut[i].s == strategy_find("pipeline")) return 0;
+    if (product_has(cuts, strategy_find("pipeline"))) return 0;
     product_name(cuts, 0, name);
-    snprintf(fix, sizeof fix, "--parallel pipeline --place %.64s", q->place);
+    snprintf(fix, sizeof fix, "--parallel pipeline --place %.64s   or   --place ''", q->place);
     return FAIL_AT(E401, "--place", fix, "%s has no pipeline, whose layers --place puts on devices", name);
 }
 
@@ -204,6 +197,6 @@ err plan_make(const struct plan_request *q, struct plan **out) {
     TRY(product_parse(q->parallel, &cuts));
     TRY(for_place(q, &cuts));
     any_slices(q, &cuts);
-    if (q->place && q->train) return make_placed(q, &cuts, out);
+    if (q->place && q->train && !net_sliced(q->net)) return make_placed(q, &cuts, out); /* slices: no pipeline applies */
     return cuts.n > 0 ? planner_plan(q, &cuts, true, out) : automatic(q, out);
 }

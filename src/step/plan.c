@@ -97,8 +97,9 @@ static err misfit(struct planner *p, const struct plan_request *q, const struct 
     cut_name(&cuts->cut[cut], 0, part);
     TRY(nearest(p, q, &fit, cut));
     product_name(&fit, 0, by);
+    const bool unplaced = q->place && q->train && !product_has(&fit, strategy_find("pipeline"));
     if (remedy[0]) snprintf(fix, sizeof fix, "%s", remedy);
-    else snprintf(fix, sizeof fix, "--parallel %s", by);
+    else snprintf(fix, sizeof fix, "--parallel %s%s", by, unplaced ? " --place ''" : "");
     if (cuts->n == 1) return FAIL_AT(E401, "--parallel", fix, "%s does not fit: %s", all, what);
     return FAIL_AT(E401, "--parallel", fix, "%s does not fit: %s: %s", all, part, what);
 }

@@ -163,6 +163,12 @@ i32 product_slices(const struct product *p) {
     return -1;
 }
 
+bool product_has(const struct product *p, const struct strategy *s) {
+    for (i32 i = 0; i < p->n; i++)
+        if (p->cut[i].s == s) return true;
+    return false;
+}
+
 void product_drop(struct product *p, i32 cut) {
     memmove(&p->cut[cut], &p->cut[cut + 1], (size_t)(--p->n - cut) * sizeof *p->cut);
 }

@@ -31,6 +31,7 @@ void cut_name(const struct plan_cut *c, i32 slices, char out[PRODUCT_TEXT]);
 void product_name(const struct product *p, i32 slices, char out[PRODUCT_TEXT]);
 /* The cut that creates time slices; -1 = none. */
 i32 product_slices(const struct product *p);
+bool product_has(const struct product *p, const struct strategy *s);
 void product_drop(struct product *p, i32 cut);
 bool product_exact(const struct product *p);
 

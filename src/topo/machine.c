@@ -234,7 +234,8 @@ static err value(struct reader *r, f64 *out) {
             break;
         }
     }
-    if (!(*out > 0 && *out < 1e18)) return bad(r, "a number above 0 is wanted");
+    if (!(*out > 0)) return bad(r, "a number above 0 is wanted");
+    if (!(*out >= 1e-9 && *out < 1e18)) return bad(r, "a number from 1e-9 to 1e18 is wanted");
     return 0;
 }
 

@@ -21,6 +21,13 @@ TEST(err_record_keeps_place_and_fix) {
     assert_string_equal(err_last()->text, "\"x\" is not a number");
 }
 
+TEST(err_quotes_no_codes_of_a_terminal) {
+    FAIL_AT(E402, "a\033[2J.plan:1:1", "cat a\007", "found \033[2Jplan\r\x7f, \xc3\xa4\n\tfine");
+    assert_string_equal(err_last()->where, "a?[2J.plan:1:1");
+    assert_string_equal(err_last()->fix, "cat a?");
+    assert_string_equal(err_last()->text, "found ?[2Jplan??, \xc3\xa4\n\tfine");
+}
+
 TEST(err_table_has_no_duplicates) {
     for (i32 i = 0; i < err_count(); i++)
         for (i32 j = 0; j < i; j++) assert_int_not_equal(err_at(i)->code, err_at(j)->code);
@@ -44,6 +51,17 @@ static i64 resident(void) {
     if (!f || fscanf(f, "%*s %ld", &pages) != 1) pages = 0;
     if (f) fclose(f);
     return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* An array that grows by hundreds of elements at a time, as the sets of 10,000 ranks. */
+TEST(mem_grow_has_room_for_any_element) {
+    i64 cap = 0;
+    char *at = NULL;
+    T_OK(mem_grow((void **)&at, 64, &cap, 1));
+    assert_true(cap > 64);
+    T_OK(mem_grow((void **)&at, 1000, &cap, 1));
+    assert_true(cap > 1000);
+    mem_free(at);
 }
 
 TEST(mem_zero_clears_small_and_large_blocks) {
@@ -187,7 +205,9 @@ TEST(cut_is_the_best_of_all) {
 }
 
 T_MAIN(cmocka_unit_test(cut_is_the_best_of_all), cmocka_unit_test(err_record_keeps_place_and_fix),
+       cmocka_unit_test(err_quotes_no_codes_of_a_terminal),
        cmocka_unit_test(err_table_has_no_duplicates), cmocka_unit_test(mem_counts_and_fails_nth),
+       cmocka_unit_test(mem_grow_has_room_for_any_element),
        cmocka_unit_test(mem_zero_clears_small_and_large_blocks), cmocka_unit_test(mem_takes_no_pages_that_nothing_touches),
        cmocka_unit_test(arena_gives_zeroed_aligned_blocks), cmocka_unit_test(arena_refuses_what_no_size_can_hold),
        cmocka_unit_test(str_numbers_are_exact_and_whole), cmocka_unit_test(str_writes_points_whatever_the_locale),

@@ -117,6 +117,16 @@ class Heal(Launched):
         """The layers of three stages go on as two."""
         self.one_of_three_dies((1, 2), "3", "24", "pipeline")
 
+    def test_cuts_that_do_not_fit_the_ranks_that_are_left(self):
+        """The others go on with another strategy."""
+        options = [*TRAIN, "--members", "1", "--layers", "3", "--hidden", "24"]
+        self.whole(AIR, options)
+        for n, parallel, others in ((2, ["pipeline"], "serial"), (2, ["unit:2"], "serial"), (3, ["pipeline:3", "--place", "cyclic"], "data:2")):
+            child = self.begin(n, *options, "--parallel", *parallel)
+            self.kill(child, n - 1, step=60)
+            err = self.well(child, "one of %d ranks was killed, %s" % (n, parallel))
+            self.assertIn("warning: --parallel does not fit the ranks that are left: going on with %s, same bits" % others, err)
+
     def test_any_rank_may_die(self):
         self.whole(AIR, TRAIN)
         took = []
@@ -145,6 +155,17 @@ class Heal(Launched):
             self.stop(child, "train", step=100)
             err = self.well(child, "rank 1 was stopped")
             self.assertRegex(err, r"rank 1 \(host \S+, pid \d+\) died: 1 rank of 2 goes on from step \d+")
+
+    def test_one_of_several_that_wait_kills_the_stopped_rank(self):
+        """The others find it dying, at the same deadline, and do not take that for a rank which hangs."""
+        self.deadline = "2"
+        options = [*TRAIN, "--members", "1", "--layers", "3", "--hidden", "24", "--steps", "400"]
+        self.whole(AIR, options)
+        for turn in range(e2e.times(2, 8)):
+            child = self.begin(4, *options, "--parallel", "pipeline")
+            self.stop(child, "train", step=20)
+            err = self.well(child, "rank 1 was stopped")
+            self.assertRegex(err, r"rank 1 \(host \S+, pid \d+\) died: 3 ranks of 4 go on from step \d+", "turn %d" % turn)
 
     def test_deaths_at_any_moment(self):
         """Steps that are messages for the most part: what dies in the middle of one has said half of it, in memory or by MPI."""

@@ -353,7 +353,8 @@ class Ranks(Launched):
         for n, parallel, more in ((2, "pipeline:2", []), (3, "pipeline:3", ["--stage-order", "gpipe"]),
                                   (4, "data:2*pipeline:2", ["--accumulate", "1"]), (2, "pipeline:2", ["--micro-batches", "5"]),
                                   (2, "pipeline", ["--place", "heft"]), (3, "pipeline:3", ["--place", "random:1"]),
-                                  (2, "unit:2", []), (4, "data:2*unit:2", ["--accumulate", "1"]), (4, "pipeline:2*unit:2", [])):
+                                  (2, "unit:2", []), (4, "data:2*unit:2", ["--accumulate", "1"]), (4, "pipeline:2*unit:2", []),
+                                  (2, "wave:2", ["--pipeline", "linear"]), (4, "data:2*pipeline:2", ["--pipeline", "linear"])):
             train(n, "train", AIR, *deep, "--parallel", parallel, *more, "-o", "m.model", "--progress", "none")
             self.same_model("deep.model", "m.model", "%s on %d ranks" % (parallel, n))
 

@@ -16,6 +16,7 @@ struct rig {
     i32 B, threads, microbatches, grains;
     bool all_forward, accumulate, unclipped;
     const char *place;
+    const char *policy; /* of messages; NULL = overlap */
     const char *draw; /* that a failure names; NULL = none */
     struct comm *comm;
     struct machine at;
@@ -46,7 +47,8 @@ static inline err rig_train(struct rig *r) {
     TRY(pool_new(r->threads, &r->pool));
     TRY(store_new(r->net, o, &r->store));
     net_weights_init(r->net, 7, r->store.theta);
-    TRY(step_bind(r->plan, r->net, kern_best(), r->pool, &r->store, r->comm, NULL, &r->x));
+    const struct policy *policy = policy_find(r->policy ? r->policy : "overlap");
+    TRY(step_bind(r->plan, r->net, kern_best(), r->pool, &r->store, r->comm, policy, &r->x));
     for (i32 i = 0; i < r->net->nbuf; i++)
         if (r->net->buf[i].input) ARENA_NEW(&r->arena, r->input[i], buf_floats(&r->net->buf[i], r->B));
     for (u32 s = 0; s < RIG_STEPS; s++) {

@@ -99,6 +99,7 @@ static void draw_rest(struct draw *d, const char *parallel, struct rig *r) {
     r->microbatches = chance(d, 3) ? 2 + pick(d, 3) : 0;
     r->all_forward = chance(d, 2);
     if (strstr(parallel, "pipeline") && chance(d, 3)) r->place = methods[pick(d, COUNT(methods))];
+    if (chance(d, 4)) r->policy = "linear";
 }
 
 #define MOST_APART 1e-5 /* of a weight after RIG_STEPS steps of sgd; other rules follow the sign of gradients near 0 at first */

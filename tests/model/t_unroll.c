@@ -81,6 +81,27 @@ TEST(unroll_cut_into_grains_gives_the_bits_of_one_part) {
     rig_free(&cut);
 }
 
+/* A rank that has one row of a batch sums like the rank that has all of them. */
+TEST(unroll_of_one_row_gives_the_bits_of_that_row_in_the_batch) {
+    for (u32 i = 0; i < COUNT(kinds); i++) {
+        struct net n;
+        struct rig all, one;
+        build(&n, &kinds[i]);
+        rig_new(&all, &n, kern_best(), 3, 1);
+        rig_new(&one, &n, kern_best(), 1, 1);
+        one.r.whole = 3;
+        for (i32 b = 0; b < n.nbuf; b++)
+            for (i32 t = 0; t < n.buf[b].T && n.buf[b].input; t++)
+                memcpy(one.buf[b] + t * buf_fp(&n.buf[b]), all.buf[b] + 3 * t * buf_fp(&n.buf[b]),
+                       (size_t)buf_fp(&n.buf[b]) * 4);
+        rig_step(&all, 3, false);
+        rig_step(&one, 1, false);
+        if (memcmp(all.grad, one.grad, (size_t)n.ntheta * 4) != 0) fail_msg("net %u: other gradients", i);
+        rig_free(&all);
+        rig_free(&one);
+    }
+}
+
 static f32 *target_of(struct rig *g) { return g->buf[g->n->op[g->n->nop - 1].spec.in[1]]; }
 
 /* Outside training the targets may hold anything, and the share of truth means nothing. */
@@ -122,4 +143,5 @@ TEST(unroll_with_inputs_that_do_not_fit_is_refused) {
 T_MAIN(cmocka_unit_test(unroll_gradient_equals_twin_every_cell_forced_and_free),
        cmocka_unit_test(unroll_gradient_equals_twin_on_every_instruction_set),
        cmocka_unit_test(unroll_cut_into_grains_gives_the_bits_of_one_part),
+       cmocka_unit_test(unroll_of_one_row_gives_the_bits_of_that_row_in_the_batch),
        cmocka_unit_test(unroll_reads_no_truth_outside_training), cmocka_unit_test(unroll_with_inputs_that_do_not_fit_is_refused))

@@ -119,7 +119,7 @@ TEST(too_many_micro_batches_name_the_most_that_there_are) {
     struct plan_request q = request("cpu*4", 64, "pipeline:2");
     q.microbatches = 100;
     T_FAILS(plan_make(&q, &p), E401);
-    assert_string_equal(err_last()->fix, "--micro-batches 8   or a larger --grains");
+    assert_string_equal(err_last()->fix, "--micro-batches 8   or   a larger --grains");
     q.microbatches = 8;
     T_OK(plan_make(&q, &p));
     plan_free(p);

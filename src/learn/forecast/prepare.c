@@ -85,6 +85,20 @@ static err prepare_costs(struct fit *t, i32 B, const struct optim *optim, struct
     return 0;
 }
 
+/* Where the cuts that were asked for need more ranks than are left, any other exact ones give the same bits. */
+static err new_engine(struct fit *t, struct resources *use, i32 B, i32 valid, const struct optim *optim) {
+    err e = engine_new(t->step.net, use, B, valid, optim, &t->step.engine);
+    if (e != -E401 || !t->left) return e;
+    err_clear();
+    use->parallel = t->own.use.parallel = "auto";
+    use->place = t->own.use.place = NULL;
+    e = engine_new(t->step.net, use, B, valid, optim, &t->step.engine);
+    if (e >= 0)
+        event_note(use->events, EVENT_WARNING, "--parallel does not fit the ranks that are left: going on with %s, same bits",
+                   t->step.engine.plan->strategy);
+    return e;
+}
+
 err training_prepare(struct fit *t) {
     struct forecaster *f = t->f;
     const struct series *x = t->series;
@@ -106,7 +120,7 @@ err training_prepare(struct fit *t) {
     TRY(store_split(t, rows, &B, &use));
     TRY(prepare_costs(t, B, optim, &use));
     const i32 valid = engine_forward_rows(&f->net, (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid)));
-    TRY(engine_new(t->step.net, &use, B, s->decoder->every_step || validates_apart(t) ? 0 : valid, optim, &t->step.engine));
+    TRY(new_engine(t, &use, B, s->decoder->every_step || validates_apart(t) ? 0 : valid, optim));
     if (s->cut.slices > 1) f->spec.cut.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->step.net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     tell_idle(t);

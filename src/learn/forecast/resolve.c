@@ -319,6 +319,16 @@ static err choose_gain(struct options *o, i64 valid) {
     return resolve_i(o, OPT_member_gain, 1, "members of a preset");
 }
 
+static err check_parts(const struct options *o) {
+    char fix[64];
+    i64 most = o->accumulate;
+    if (o->batch % most == 0) return 0;
+    while (o->batch % most != 0) most--;
+    snprintf(fix, sizeof fix, "--accumulate %lld   (divides --batch)", (long long)most);
+    return FAIL_AT(E106, NULL, fix, "--batch %lld cannot be cut into --accumulate %lld equal parts", (long long)o->batch,
+                   (long long)o->accumulate);
+}
+
 static err choose_rest(struct options *o, i64 valid) {
     static const struct opt_from by_epochs = {.rank = OPT_RANK_PRESET, .origin = "auto: --epochs is given"};
     if (opt_given(o, OPT_epochs) && !opt_given(o, OPT_steps)) TRY(opt_set_id(o, OPT_steps, "auto", &by_epochs));
@@ -326,10 +336,7 @@ static err choose_rest(struct options *o, i64 valid) {
     if (opt_is_auto(o, OPT_calendar)) TRY(opt_resolve(o, OPT_calendar, "no", "no preset asks for it"));
     TRY(choose_loss(o));
     TRY(choose_combine(o));
-    if (o->batch % o->accumulate != 0)
-        return FAIL_AT(E106, NULL, "--accumulate with a divisor of --batch",
-                       "--batch %lld cannot be cut into --accumulate %lld equal parts", (long long)o->batch,
-                       (long long)o->accumulate);
+    TRY(check_parts(o));
     TRY(resolve_check(o));
     if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
     TRY(choose_budget(o, valid));

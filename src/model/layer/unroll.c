@@ -126,7 +126,8 @@ static struct cell_args args_of(const struct op *op, const struct run *r, const 
     bool two = d->cell->states > 1;
     i64 plane = (i64)r->B * d->Hp;
     f32 *s = r->saved[op->l], *dend = run_din(op, r, 0);
-    struct cell_args args = {.T = d->steps, .B = r->B, .I = d->I, .H = d->H, .x_ld = d->Ip, .dx_ld = d->Ip};
+    struct cell_args args = {.T = d->steps, .B = r->B, .part = r->B < r->whole, .I = d->I, .H = d->H};
+    args.x_ld = args.dx_ld = d->Ip;
     args.x = s + d->x;
     args.dx = s + d->dx;
     args.y = s + d->y;

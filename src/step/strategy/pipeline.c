@@ -46,17 +46,17 @@ static i32 most(struct planner *p, i32 n) {
     }
     if (n > units)
         planner_why(p, "the model has %d layers with weights of their own, so at most %d stages have work", units, units);
-    if (p->q->microbatches > p->ngrain / p->nrow) {
-        planner_why(p, "a batch of %d in %d part%s has %d grains of %d rows a part, so %d micro-batches are too many (--grains)",
-                    p->q->B, p->nrow, p->nrow > 1 ? "s" : "", p->ngrain / p->nrow, p->grain, p->q->microbatches);
-        snprintf(p->fix, sizeof p->fix, "--micro-batches %d   or a larger --grains", p->ngrain / p->nrow);
-        return 1;
-    }
-    if (uneven(p)) return 1;
     if (p->ngrain / p->nrow < 2) {
         planner_why(p, "a batch of %d gives one micro-batch, so only one stage would work at a time", p->q->B);
         return 1;
     }
+    if (p->q->microbatches > p->ngrain / p->nrow) {
+        planner_why(p, "a batch of %d in %d part%s has %d grains of %d rows a part, so %d micro-batches are too many (--grains)",
+                    p->q->B, p->nrow, p->nrow > 1 ? "s" : "", p->ngrain / p->nrow, p->grain, p->q->microbatches);
+        snprintf(p->fix, sizeof p->fix, "--micro-batches %d   or   a larger --grains", p->ngrain / p->nrow);
+        return 1;
+    }
+    if (uneven(p)) return 1;
     return units;
 }
 
