@@ -63,6 +63,7 @@ static err open_store(struct fit *t, struct store_run *r) {
                              .stop = wants_stop,
                              .self = r,
                              .sticky = r->spec.by_time,
+                             .heals = t->job->use.heal,
                              .codec = r->spec.codec,
                              .layout = {r->matrix, r->nmatrix}};
     for (i32 k = 0; k < r->server->nstate; k++) job.state[k] = r->owns_server_state ? r->server_state[k] : st->state[k];
