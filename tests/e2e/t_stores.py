@@ -1,4 +1,8 @@
-"""t_stores.py - training through a parameter store, as a user runs it: a recorded run repeats its bits, refit included."""
+"""t_stores.py - training through a parameter store, as a user runs it: a recorded run repeats its bits, refit included, and
+`--codec sign` says how its workers push."""
+import re
+import unittest
+
 import e2e
 from e2e import Case
 
@@ -39,6 +43,16 @@ class Stores(Case):
         self.write("cut.txt", text[:text.index("leg 0 1 ")])
         r = self.stretto("train", "tides.csv", *TRAIN, "--store", "asp", "--replay", "cut.txt", "-o", "m.model", status=2)
         self.assertIn("the record has no leg that begins with step 0 of the refit of member 1", r.err)
+
+    def test_sign_pushes_after_local_steps(self):
+        self.sample()
+        alone = ["--no-refit-all", "--keep-codec", "--store", "sync", "--codec", "sign"]
+        notes = {"": 60, "--granularity 1step": 240, "--server-optim adam": 240, "--optim sgd --lr 0.1": 240, "--worker-optim adam": 240}
+        for more, pushes in notes.items():
+            r = self.train("m", *alone, *more.split())
+            self.assertIn("store sync, codec sign: %d pushes" % pushes, r.err)
+            self.assertEqual("codec sign: workers make 4 steps of adam before they push" in r.err, more == "", more)
+            self.assertGreater(float(re.search(r"\(([\d.]+) times fewer than f32\)", r.err).group(1)), 5)
 
 
 if __name__ == "__main__":
