@@ -60,11 +60,11 @@ def local_part(args):
 # codec, what it must save at H = 512
 CODECS = [("bf16", 2), ("int8", 4), ("sign", 20), ("topk:0.01", 50), ("powersgd:4", 10)]
 # where a codec is known to want another optimiser or rate: options, and sync with the same
+AUTO = ["--granularity", "auto"]  # `sign` then makes local steps; its bytes are against f32 as often
 SGD = ["--optim", "sgd", "--momentum", "0.9"]
-VARIANTS = [("none", []), ("fp16", ["--codec", "fp16"]), *((c, ["--codec", c]) for c, _ in CODECS),
+VARIANTS = [("none", []), ("fp16", ["--codec", "fp16"]), *((c, ["--codec", c, *AUTO]) for c, _ in CODECS),
             ("none, sgd lr 0.1", [*SGD, "--lr", "0.1"]), ("none, sgd lr 0.3", [*SGD, "--lr", "0.3"]),
-            ("sign, adam on workers", ["--codec", "sign", "--worker-optim", "adam"]),
-            ("sign, adam on workers, 4 steps", ["--codec", "sign", "--worker-optim", "adam", "--granularity", "4steps"]),  # bytes: against f32 as often
+            ("sign, adam on servers", ["--codec", "sign"]), ("sign, adam on workers", ["--codec", "sign", "--worker-optim", "adam"]),
             *(("%s, sgd lr %s" % (c, lr), ["--codec", c, *SGD, "--lr", lr]) for c in ("topk:0.01", "sign") for lr in ("0.1", "0.3"))]
 
 

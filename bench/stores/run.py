@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""run.py BUILD [--part NAME]... [--turns N] [--seeds N] [--steps N] [--kills N] [--row NAME]... [--first] [--out FILE] - what stores and codecs reach:
-speed beside a slow rank, loss at equal samples, bytes, emulated lines, lock-free threads, the way to a server, PyTorch's hooks, replays, and
+"""run.py BUILD [--part NAME]... [--turns N] [--seeds N] [--steps N] [--kills N] [--minutes N] [--row NAME]... [--first] [--out FILE]
+- what stores and codecs reach: speed beside a slow rank, loss at equal samples, bytes, emulated lines, lock-free threads, the way to a server, PyTorch's hooks, replays, and
 runs whose ranks are killed.
 
     losses.py  local, codecs            timing.py  straggler, network, hogwild, path
@@ -38,6 +38,7 @@ def main():
     p.add_argument("--seeds", type=int, default=3)
     p.add_argument("--steps", type=int, default=2000, help="of the trainings whose losses are compared")
     p.add_argument("--kills", type=int, default=5, help="for each store")
+    p.add_argument("--minutes", type=float, default=1e9, help="of part kills: fewer runs where they take longer")
     p.add_argument("--row", dest="rows", action="append", help="of part codecs, only this one; may be given more than once")
     p.add_argument("--first", action="store_true", help="what is timed runs before other programs (nice -15, for its session too)")
     p.add_argument("--out", default=str(ROOT / "bench" / "results" / "stores.md"))

@@ -59,14 +59,14 @@ def replay_part(args):
 
 STORES = [("sync, codec int8", ["--store", "sync", "--codec", "int8"]), ("ssp:2", ["--store", "ssp:2"]), ("asp", ["--store", "asp"]),
           ("asp, 1 server", ["--store", "asp", "--servers", "1"]), ("local:16", ["--store", "local:16"]), ("easgd:4", ["--store", "easgd:4"])]
-RANKS, CALM = 3, 12
+RANKS, CALM = 3, 40  # seeds of undisturbed runs: 12 show too narrow a spread
 
 
 class Run:
     """A training on processes, in a folder of its own; ranks may be killed while it runs."""
 
     def __init__(self, args, data, more, seed, heal):
-        self.folder, self.killed = tempfile.mkdtemp(prefix="stretto-stores-"), []
+        self.folder, self.killed, self.began = tempfile.mkdtemp(prefix="stretto-stores-"), [], time.monotonic()
         words = ["train", data, *shape(48, 24, 32, 1500, 250), "--schedule", "constant", "--seed", str(seed), *more, "--progress", "none", "--checkpoint-every",
                  "0.3s", "-o", self.folder + "/m.model"]
         command = (["mpirun.openmpi", "--oversubscribe", "--enable-recovery", "-n", str(RANKS), args.program, *words, "--heal"] if heal else
@@ -99,11 +99,20 @@ class Run:
                 return
             time.sleep(0.01)
 
+    def ask_for_stacks(self):
+        """Into the run folder, which stays."""
+        for rank in range(RANKS):
+            pid = self.record(rank).get("pid", 0)
+            if pid > 0 and os.path.exists("/proc/%d" % pid):
+                os.kill(pid, signal.SIGUSR1)
+        time.sleep(2)
+
     def end(self):
         """(what went wrong or "", lowest loss on the validation split)"""
         try:
             self.child.wait(PATIENCE)
         except subprocess.TimeoutExpired:
+            self.ask_for_stacks()
             return "not over after %d s" % PATIENCE, None
         if self.child.returncode:
             return "status %d" % self.child.returncode, None
@@ -139,29 +148,44 @@ def disturbed(args, data, more, seed, heal, kills):
         r.close(False)
         raise
     left = r.close(bool(why))
-    return why or ("processes left" if left else ""), loss, len(r.killed)
+    return why or ("processes left" if left else ""), loss, [rank for rank, _ in r.killed], time.monotonic() - r.began
+
+
+def of_servers(name, servers, calm, done):
+    """Losses after the death of a rank that only serves, beside those after the death of a worker."""
+    losses = {"nobody": calm, "a worker": [], "a server": []}
+    for why, loss, dead, _ in done:
+        if not why and len(dead) == 1:
+            losses["a server" if dead[0] < servers else "a worker"].append(loss)
+    return "`%s` with `--heal`, median loss where nobody / a worker / a server died: %s." % (
+        name, " / ".join("%.5f (%d runs)" % (statistics.median(v), len(v)) if v else "-" for v in losses.values()))
 
 
 def kills_part(args):
-    rows = []
+    rows, more_lines, groups, begin = [], [], 0, time.monotonic()
     random.seed(1)
     with tempfile.TemporaryDirectory() as folder:
         data = sample(args, folder)
         for name, more in STORES:
             calm = [disturbed(args, data, more, seed, False, 0) for seed in range(1, CALM + 1)]
-            losses = [loss for _, loss, _ in calm if loss]
+            losses = [loss for _, loss, *_ in calm if loss]
             mean, sd = statistics.mean(losses), statistics.stdev(losses)
             for heal in (True, False):
-                done = [disturbed(args, data, more, 1 + k % CALM, heal, 1 if heal else random.choice((1, 1, 2))) for k in range(args.kills)]
-                ended = [loss for why, loss, _ in done if not why]
+                done, groups = [], groups + 1
+                while len(done) < args.kills and (not done or time.monotonic() < begin + 60 * args.minutes * groups / (2 * len(STORES))):
+                    done.append(disturbed(args, data, more, 1 + len(done) % CALM, heal, 1 if heal else random.choice((1, 1, 2))))
+                ended = [loss for why, loss, *_ in done if not why]
                 within = sum(abs(loss - mean) <= 3 * sd or loss <= max(losses) for loss in ended)
-                wrong = sorted({why for why, _, _ in done if why})
-                rows.append([name, "--heal" if heal else "submit", len(done), sum(n for _, _, n in done), len(ended), "%.5f .. %.5f" % (min(losses), max(losses)),
+                wrong = sorted({why for why, *_ in done if why})
+                rows.append([name, "--heal" if heal else "submit", len(done), sum(len(dead) for _, _, dead, _ in done), len(ended), "%.0f" % max(seconds for *_, seconds in done),
+                             "%.5f .. %.5f" % (min(losses), max(losses)),
                              "%.5f .. %.5f" % (min(ended), max(ended)) if ended else "-", within, "; ".join(wrong) or "-",
                              verdict(len(ended) == len(done) == within)])
                 say("kills", rows[-1])
+                if heal and "--servers" in more:
+                    more_lines += [of_servers(name, int(more[-1]), losses, done), ""]
     return "\n".join(["## Kills", "", machine(args, "seed 1 of the moments") + " %d ranks, processes of Open MPI; sample tides, 1500 steps. kill -9 of a random "
                       "rank (worker or server) up to 0.8 s after it trains: once with `--heal` under `mpirun --enable-recovery`, once or twice with "
                       "`submit`, which restarts the job from its last checkpoint (every 0.3 s). Undisturbed: %d seeds. A loss is within the spread if it is not "
                       "above the largest undisturbed one, or within three standard deviations of their mean." % (RANKS, CALM), "",
-                      table(["store", "how it goes on", "runs", "kills", "ended with a model", "loss undisturbed", "loss with kills", "within the spread", "else", "bar"], rows), ""])
+                      table(["store", "how it goes on", "runs", "kills", "ended with a model", "longest, s", "loss undisturbed", "loss with kills", "within the spread", "else", "bar"], rows), "", *more_lines])

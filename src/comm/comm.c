@@ -23,6 +23,8 @@
 #define IDLE_SLEEP_MOST_NS 2000000.0
 #define SLEEP_SHARE 16   /* a sleep lasts 1/16 of the time since the last message */
 #define UNKNOWN 60     /* comm_broadcast_slow: factor on the wait if the hint knows nothing of the rank */
+#define LEAVE_S 2.0    /* to leave MPI after another rank has ended */
+#define LEAVE_LOOK_NS 2000000
 #define TURN_S 1.0     /* maximum that one iteration counts: a process suspended for an hour has not waited for an hour */
 
 enum { SPINS = 8 };    /* iterations per look at the clock, without an agent */
@@ -422,6 +424,22 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
     return 0;
 }
 
+/* MPI_Finalize waits for every rank, also for one that has died since the ranks have parted.  Once a rank of this host has ended,
+ * the others have LEAVE_S to leave. */
+static bool agent_leaves(struct comm *c) {
+    f64 end = clock_now() + ceil(clock_deadline()) + 1;
+    bool left = false;
+    while (clock_now() < end) {
+        if (pthread_tryjoin_np(c->thread, NULL) == 0) return true;
+        if (!left && recovery_left(c->recovery)) {
+            left = true;
+            end = dmin(end, clock_now() + LEAVE_S);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = LEAVE_LOOK_NS}, NULL);
+    }
+    return false;
+}
+
 /* False: the agent is stuck inside a library call; its memory is kept until the process ends. */
 static bool end_agent(struct comm *c) {
     pthread_mutex_lock(&c->lock);
@@ -430,7 +448,8 @@ static bool end_agent(struct comm *c) {
     pthread_cond_broadcast(&c->turn);
     pthread_mutex_unlock(&c->lock);
     const struct timespec end = join_deadline();
-    return !stuck && pthread_timedjoin_np(c->thread, NULL, &end) == 0;
+    if (stuck) return false;
+    return c->recovery ? agent_leaves(c) : pthread_timedjoin_np(c->thread, NULL, &end) == 0;
 }
 
 void comm_free(struct comm *c) {

@@ -119,6 +119,11 @@ bool recovery_poll(struct recovery *h) {
     return atomic_load(&h->died);
 }
 
+bool recovery_left(struct recovery *h) {
+    poll_processes(h);
+    return !equal(&h->dead, &h->excluded);
+}
+
 err recovery_fail(struct recovery *h) {
     char who[400] = "";
     i32 n = 0;

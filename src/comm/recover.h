@@ -6,7 +6,8 @@
  * A death is observed, never guessed: the kernel reports the end of a process of this host; ranks report the deaths they saw; a
  * rank that aborts (ranks as threads) reports itself. A silent rank is not dead: there the deadline ends the run (E801). Only a
  * process of this host that a signal has stopped is killed at the deadline, and is then dead like any other. Ranks have their
- * original numbers here. All functions run on the agent's thread, except recovery_new, recovery_free and recovery_end_stopped. */
+ * original numbers here. All functions run on the agent's thread, except recovery_new, recovery_free, recovery_end_stopped and
+ * recovery_left. */
 #ifndef STRETTO_COMM_RECOVER_H
 #define STRETTO_COMM_RECOVER_H
 
@@ -35,6 +36,8 @@ void recovery_free(struct recovery *h); /* NULL is allowed */
 bool recovery_poll(struct recovery *h); /* true if a rank has died; checks about once per millisecond */
 /* Kills the ranks of this host that a signal has stopped; true if there were any, or those of an earlier call are still dying. */
 bool recovery_end_stopped(struct recovery *h);
+/* When the agent has ended its last job: true if a rank of this host has ended since the last recovery. */
+bool recovery_left(struct recovery *h);
 err recovery_fail(struct recovery *h);  /* returns E801 with the names of the dead */
 /* Waits until all survivors report the same set of dead ranks. left[*n]: the survivors in order, including this rank; the
  * transport connects only them afterwards. */

@@ -22,12 +22,12 @@
 /* Of a plain chunk on its way within a host, which stays in the cache; of one between hosts (layout.c), or for a codec, for which
  * whole matrices pack better. */
 enum { PLAIN_FLOATS = 1 << 16, CHUNK_FLOATS = 1 << 20 };
-enum ps_kind { PS_PUSH = 1, PS_PULL, PS_WEIGHTS, PS_NEXT, PS_TICKET, PS_NORM, PS_LEAVE };
+enum ps_kind { PS_PUSH = 1, PS_PULL, PS_WEIGHTS, PS_NEXT, PS_TICKET, PS_NORM, PS_LEAVE, PS_STATE };
 enum { PS_FINAL = 1, PS_REFUSED = 2, PS_STOP = 4, PS_ASKS = 8 }; /* ASKS: a push with which its worker asks for a ticket */
 
 struct ps_head {
     u8 kind, flags;
-    u16 unused;
+    u16 vector; /* PS_STATE: which one of the optimiser's state */
     u32 bytes; /* of the data behind it */
     i32 chunk; /* of the shard */
     i64 ticket;
@@ -90,6 +90,8 @@ struct ps_server {
     i64 nevent, events;
     const u32 *script; /* replay */
     i64 nscript;
+    f32 *copy;      /* [nstate][shard] of the optimiser state, for the keeper; NULL = it gets none */
+    i64 since_copy; /* bytes of weights that the keeper has received since the last copy */
     i64 pushes, refused, stale[STALE_BINS];
     i32 refused_rank;
     f64 loss;
@@ -211,6 +213,12 @@ err pause_keep_view(struct pstore *s);
 err pause_keep_shard(struct pstore *s, const struct ps_inbox *in);
 err pause_end(struct pstore *s, i64 end);
 void pause_begin(struct pstore *s);
+
+/* keep.c: copies of a server's optimiser state on another rank */
+i32 keeper_rank(const struct pstore *s, i32 server);
+err keep_new(struct pstore *s);
+err keep_send(struct pstore *s, i32 rank, i64 bytes); /* after `bytes` of weights for this rank */
+err keep_place(struct pstore *s, i32 from, const struct ps_head *h, void **to);
 
 /* tickets.c */
 err tickets_new(struct pstore *s);

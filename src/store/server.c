@@ -36,6 +36,7 @@ err server_new(struct pstore *s) {
     own_chunks(s, &packet0, &bytes, &state0, &states);
     ARENA_NEW(&s->arena, v->center, shard_floats(s));
     ARENA_NEW(&s->arena, v->hot, PLAIN_FLOATS);
+    TRY(keep_new(s));
     for (i32 k = 0; k < ranks; k++) {
         struct ps_inbox *in = &v->of[k];
         ARENA_NEW(&s->arena, in->packets, bytes);
@@ -303,6 +304,7 @@ static bool may_pull(struct pstore *s, i32 rank, const struct ps_inbox *in) {
 
 static err send_weights(struct pstore *s, i32 rank, struct ps_inbox *in) {
     const i32 me = s->server.me;
+    i64 bytes = 0;
     in->version = s->server.version;
     for (i32 i = 0; i < s->at.nchunk[me]; i++) {
         const struct ps_chunk *c = &s->at.chunk[me][i];
@@ -310,10 +312,11 @@ static err send_weights(struct pstore *s, i32 rank, struct ps_inbox *in) {
         struct ps_head h = {.kind = PS_WEIGHTS, .flags = in->final ? PS_FINAL : 0, .chunk = i, .ticket = in->pull};
         h.bytes = pack_weights(s, in, c, in->final, &packet);
         s->whole += rank == comm_rank(s->job.comm) ? 0 : pack_bytes(c);
+        bytes += h.bytes;
         TRY(send_message(s, rank, &h, packet));
     }
     in->pull = -1;
-    return 0;
+    return in->final ? 0 : keep_send(s, rank, bytes);
 }
 
 /* ------------------------------------------------------------------ turns --------------------------------------------------- */

@@ -128,6 +128,7 @@ err service_place(void *store, i32 from, const unsigned char *head, void **to) {
     memcpy(&h, head, sizeof h);
     *to = NULL;
     if (h.kind == PS_PUSH) return server_place(s, from, &h, to);
+    if (h.kind == PS_STATE) return keep_place(s, from, &h, to);
     return h.kind == PS_WEIGHTS ? place_weights(s, from, &h, to) : 0;
 }
 
@@ -159,6 +160,8 @@ err service_handle(void *store, i32 from, const unsigned char *head, const unsig
             return server_norm(s, from, &h, data);
         case PS_LEAVE:
             return server_leave(s, from);
+        case PS_STATE:
+            return 0; /* keep_place has said where it goes */
         default:
             return FAIL(E804, "rank %d sent message %d, which no store knows", from, h.kind);
     }

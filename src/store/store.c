@@ -14,7 +14,8 @@
 static i64 messages_most(const struct pstore *s) {
     i32 most = 0;
     for (i32 k = 0; k < s->at.nserver; k++) most = imax(most, s->at.nchunk[k]);
-    return 2 * most + 32; /* a push and weights on one stream, and small messages */
+    const i32 states = s->job.heals ? s->job.optim->nstate : 0;
+    return (2 + states) * most + 32; /* a push, weights and state on one stream, and small messages */
 }
 
 static bool keeps_pulled(const struct pstore *s) {
@@ -379,20 +380,22 @@ static i32 rank_now(const struct comm_loss *loss, i32 old) {
     return old - below;
 }
 
+/* The shard of a dead server is that of its keeper.  Where that died, too, it is that of the last rank, which has a worker as
+ * well (servers come first), and the state of the leg's begin. */
 static err salvage_shard(struct pstore *s, i32 k, const struct comm_loss *loss, i64 *lost) {
     struct comm *c = s->job.comm;
     const struct store_shard *shard = &s->at.shard[k];
     const i64 n = shard->hi - shard->lo;
-    const i32 server = rank_now(loss, shard->rank), last = comm_size(c) - 1; /* servers come first: the last rank has a worker */
+    const i32 server = rank_now(loss, shard->rank), keeper = rank_now(loss, keeper_rank(s, k));
+    const i32 from = server >= 0 ? server : keeper >= 0 ? keeper : comm_size(c) - 1;
     f32 *theta = s->job.theta + shard->lo;
     if (k == s->server.me)
         memcpy(theta, s->server.center, sizeof *theta * (size_t)n);
     else if (server < 0 && s->pulled)
         memcpy(theta, s->pulled + shard->lo, sizeof *theta * (size_t)n);
     if (server < 0) ++*lost;
-    TRY(range_to_all(c, server < 0 ? last : server, "weights", theta, n));
-    for (i32 i = 0; i < s->job.optim->nstate; i++)
-        TRY(range_to_all(c, server < 0 ? last : server, "state", s->job.state[i] + shard->lo, n));
+    TRY(range_to_all(c, from, "weights", theta, n));
+    for (i32 i = 0; i < s->job.optim->nstate; i++) TRY(range_to_all(c, from, "state", s->job.state[i] + shard->lo, n));
     return 0;
 }
 

@@ -38,6 +38,7 @@ struct pstore_job {
     bool (*stop)(const void *self);           /* this rank wants the leg to end early; any thread */
     const void *self;
     bool sticky;              /* part p belongs to worker p, else to whichever worker comes first */
+    bool heals;               /* a leg may lose ranks: servers copy their optimiser state to other ranks (keep.c) */
     struct wire_choice codec; /* of pushes and pulls */
     struct wire_layout layout;
 };

@@ -2,7 +2,7 @@
  *
  * hwloc loads only cores and caches (no I/O devices, distances or memory kinds): about 3 ms, mostly for its plug-ins, and once
  * for the process, so that a forecast of a long-lived process does not wait for it.  The number of cores is the minimum of the
- * allowed cores (affinity, cpuset) and the CPU quota of the control groups; both are asked again each time. */
+ * allowed cores (affinity, cpuset), which are read each time, and the CPU quota of the control groups, once a second. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <hwloc.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "topo/machine.h"
 
@@ -81,8 +82,10 @@ static void read_least(const char *text, void *to) {
     if (str_to_i64(text, strlen(text), &v) && v > 0) *least = lmin(*least, v);
 }
 
+#define NO_QUOTA 1e9
+
 static f64 quota_cpus(void) {
-    f64 cpus = 1e9;
+    f64 cpus = NO_QUOTA;
     cgroup_walk("/sys/fs/cgroup", "", "cpu.max", read_cpu_max, &cpus);
     i64 quota = INT64_MAX, period = INT64_MAX;
     cgroup_walk("/sys/fs/cgroup/cpu", "cpu", "cpu.cfs_quota_us", read_least, &quota);
@@ -93,7 +96,7 @@ static f64 quota_cpus(void) {
 
 f64 machine_quota(void) {
     const f64 cpus = quota_cpus();
-    return cpus < 1e9 ? cpus : 0;
+    return cpus < NO_QUOTA ? cpus : 0;
 }
 
 static i64 memory_allowed(void) {
@@ -101,6 +104,28 @@ static i64 memory_allowed(void) {
     cgroup_walk("/sys/fs/cgroup", "", "memory.max", read_least, &bytes);
     cgroup_walk("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", read_least, &bytes);
     return bytes;
+}
+
+/* What the control groups allow, as read within the last second: each look at /proc/self/cgroup takes a lock of the whole system,
+ * which is held for tenths of a second where processes move between groups. */
+#define LIMITS_S 1.0
+static struct {
+    pthread_mutex_t lock;
+    f64 until; /* clock at which they are read again; 0 = not yet read */
+    f64 cpus;
+    i64 memory;
+} limits = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void limits_now(f64 *cpus, i64 *memory) {
+    pthread_mutex_lock(&limits.lock);
+    if (clock_now() >= limits.until) {
+        limits.cpus = quota_cpus();
+        limits.memory = memory_allowed();
+        limits.until = clock_now() + LIMITS_S;
+    }
+    *cpus = limits.cpus;
+    *memory = limits.memory;
+    pthread_mutex_unlock(&limits.lock);
 }
 
 static i64 cache_size(hwloc_topology_t t, hwloc_obj_type_t type) {
@@ -200,7 +225,9 @@ static err discover(struct machine *m) {
 err machine_host(i32 threads, struct machine *out) {
     memset(out, 0, sizeof *out);
     TRY(discover(out));
-    f64 quota = quota_cpus();
+    f64 quota;
+    i64 memory;
+    limits_now(&quota, &memory);
     if (quota < out->ncore) out->ncore = imax((i32)(quota + 0.999), 1);
     if (threads < 0 || threads > MACHINE_THREADS)
         return FAIL_AT(E103, "--threads", "--threads 0   (all cores allowed)", "%d threads (0..%d)", threads, MACHINE_THREADS);
@@ -213,7 +240,7 @@ err machine_host(i32 threads, struct machine *out) {
     out->ncore = ncore;
     out->cache_l2 = l2;
     out->cache_l3 = l3;
-    out->memory = memory_allowed();
+    out->memory = memory;
     for (i32 i = 0; i < out->ndevice; i++) out->device[i].memory = out->memory;
     snprintf(out->name, sizeof out->name, "host");
     snprintf(out->cpu, sizeof out->cpu, "%s", host.cpu);

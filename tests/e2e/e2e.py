@@ -34,9 +34,10 @@ class Result:
 
 class Case(unittest.TestCase):
     maxDiff = 4000
+    above = None  # where the folder of a test is made; None: where temporary files go
 
     def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="stretto-e2e-")
+        self.dir = tempfile.mkdtemp(prefix="stretto-e2e-", dir=self.above)
         self.addCleanup(shutil.rmtree, self.dir, True)
 
     def path(self, name):

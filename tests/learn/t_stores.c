@@ -299,10 +299,10 @@ static i32 legs_of(const char *dir, struct leg_line *leg, i32 most) {
     FILE *f = fopen(path, "r");
     assert_non_null(f);
     for (int c = fgetc(f); c != EOF && n < most; c = fgetc(f)) {
-        long long member, step, last, local, codec, stale;
+        long long step, last, local, codec, stale;
         if (c != '\n') continue;
-        if (fscanf(f, "%4[a-z] %lld %lld %lld %lld %lld %*d %*d %*d %*d %lld", word, &member, &step, &last, &local, &codec,
-                   &stale) != 7)
+        if (fscanf(f, "%4[a-z] %*d %*d %lld %lld %lld %lld %*d %*d %*d %*d %lld", word, &step, &last, &local, &codec,
+                   &stale) != 6)
             continue;
         leg[n++] = (struct leg_line){step, local, codec, stale};
     }
@@ -424,8 +424,8 @@ TEST(a_record_that_cannot_happen_is_refused_with_its_line) {
              {"asp", 5, 9, "4294967296", ":5", "event 4294967296 is out of range"},
              {"asp", 4, 0, "39", ":4", "39 events"},
              {"asp", 3, 0, "7", ":3", "worker"},
-             {"asp", 2, 3, "11", "--replay", "tickets"},
-             {"ssp:1", 2, 10, "2", "--replay", "staleness 2"}};
+             {"asp", 2, 4, "11", "--replay", "tickets"},
+             {"ssp:1", 2, 11, "2", "--replay", "staleness 2"}};
     char dir[700], order[800], bad[800];
     for (size_t i = 0; i < COUNT(c); i++) {
         const struct session_more m = more(2, c[i].store, NULL, NULL, NULL, NULL);
@@ -466,7 +466,7 @@ TEST(a_written_record_is_refused_at_the_line_that_is_wrong) {
         FILE *g = fopen(path, "w");
         assert_non_null(g);
         const i32 events = strncmp(c[i].text, "0\n1 0", 5) == 0 ? 0 : 4;
-        fprintf(g, "stretto order 2\nleg 0 0 1 1 0 2 2 2 %d %s", events, c[i].text);
+        fprintf(g, "stretto order 3\nleg 0 0 0 1 1 0 2 2 2 %d %s", events, c[i].text);
         assert_int_equal(fclose(g), 0);
         const err e = fit(&s, NULL, false, 0, path, &f);
         if (e < 0) printf("E%d %s: %s\n", err_last()->code, err_last()->where, err_last()->text);

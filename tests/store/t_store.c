@@ -36,6 +36,7 @@ static void bits_of_serial(const struct setting *set) {
     struct worker *w = workers_run(set);
     all_done(set, w);
     const i64 block = set->block ? set->block : BLOCK;
+    memset(want, 0, sizeof want); /* a longer vector may have been here */
     serial(floats_of(set), set->ranks - set->servers, set->legs * set->rounds, block, set->optim, set->lr, set->clip, want);
     assert_memory_equal(w[0].theta, want, sizeof want);
     assert_int_equal(w[0].leg.end, set->legs * set->rounds);
@@ -282,6 +283,36 @@ TEST(codecs_save_bytes_and_reach_the_minimum) {
         }
 }
 
+/* Second moment of the first element of the vector; 0 on a rank that has none. */
+static f32 moment(const struct worker *w) { return w->state[1][0]; }
+
+/* Within a leg only the keeper of the first shard receives a copy of its server's optimiser state. */
+TEST(a_server_that_may_die_copies_its_state_to_another_rank) {
+    for (i32 servers = 0; servers <= 1; servers++)
+        for (i32 i = 0; i < 4; i++) {
+            const struct setting set = {.ranks = 4,
+                                        .servers = servers,
+                                        .store = i < 2 ? "sync" : "asp",
+                                        .optim = "adam",
+                                        .legs = 1,
+                                        .rounds = 40,
+                                        .lr = 0.05,
+                                        .slow = -1,
+                                        .sticky = true,
+                                        .heals = i % 2};
+            const i32 keeper = servers + 1;
+            struct worker *w = workers_run(&set);
+            all_done(&set, w);
+            assert_true(moment(&w[0]) > 0);
+            assert_int_equal(moment(&w[keeper]) > 0, set.heals);
+            for (i32 k = 1; k < set.ranks; k++) assert_true(k == keeper || moment(&w[k]) == 0);
+            workers_free(&set, w);
+        }
+    const struct setting whole = {
+        .ranks = 3, .store = "sync", .optim = "adam", .legs = 2, .rounds = 40, .lr = 0.1, .clip = 3, .slow = 1, .heals = true};
+    bits_of_serial(&whole);
+}
+
 TEST(counts_that_do_not_fit_are_refused) {
     struct setting set = {.ranks = 2, .servers = 2, .store = "asp", .legs = 1, .rounds = 1, .lr = 0.1, .slow = -1};
     struct worker *w = workers_run(&set);
@@ -308,5 +339,7 @@ T_MAIN(cmocka_unit_test(synchronous_rounds_have_the_bits_of_one_process), cmocka
        cmocka_unit_test(a_stop_ends_the_leg_between_rounds),
        cmocka_unit_test(a_leg_that_was_stopped_goes_on_with_the_bits_of_a_whole_one),
        cmocka_unit_test(a_push_is_whole_after_its_codec_was_switched_off),
-       cmocka_unit_test(codecs_save_bytes_and_reach_the_minimum), cmocka_unit_test(counts_that_do_not_fit_are_refused),
+       cmocka_unit_test(codecs_save_bytes_and_reach_the_minimum),
+       cmocka_unit_test(a_server_that_may_die_copies_its_state_to_another_rank),
+       cmocka_unit_test(counts_that_do_not_fit_are_refused),
        cmocka_unit_test(texts_of_policies_are_checked))

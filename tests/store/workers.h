@@ -28,7 +28,7 @@ struct setting {
     f64 lr, clip;
     const i64 *border;
     i32 nborder;
-    bool sticky;
+    bool sticky, heals;
     i32 nap_ms;                         /* of the slow one; 0 = 2 */
     i32 slow;                           /* this rank sleeps 2 ms in a ticket; -1 = none */
     i64 nan_ticket;                     /* 0 = none */
@@ -108,7 +108,8 @@ static err live(struct worker *w) {
                              .rate = rate,
                              .stop = stops,
                              .self = w,
-                             .sticky = w->set->sticky};
+                             .sticky = w->set->sticky,
+                             .heals = w->set->heals};
     TRY(comm_connect(w->comm));
     TRY(store_policy_parse(w->set->store, &job.store));
     TRY(wire_parse(w->set->codec ? w->set->codec : "none", &job.codec));

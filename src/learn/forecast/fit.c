@@ -211,6 +211,7 @@ err forecast_fit(const struct learn_job *job, struct model **out) {
     TRY(store_spec_ranks(&job->use.store, comm_size(job->use.comm), job->use.events));
     NEW(t.f, 1);
     t.f->spec = *t.requested;
+    store_settle(&t);
     err e = slices_record_new(t.f);
     if (e >= 0) e = fit_parts(&t);
     training_drop(&t);

@@ -77,10 +77,16 @@ struct order_leg {
     bool codec;
     i64 stale; /* rounds of staleness */
 };
-/* The leg of a record that begins with this step: E106 where there is none. */
-err order_find(struct order *o, i32 member, i64 step, struct order_leg *as, const struct pstore_record **out);
+/* Where a leg begins.  The search for the number of steps and the refit both count steps from 0. */
+struct order_place {
+    i32 member;
+    bool refit;
+    i64 step;
+};
+/* The leg of a record that begins there: E106 where there is none. */
+err order_find(struct order *o, const struct order_place *at, struct order_leg *as, const struct pstore_record **out);
 err order_fits(const struct order_leg *as, i64 stale); /* E106 unless the run has the staleness of the record */
-err order_add(struct order *o, i32 member, i64 step, const struct order_leg *as, const struct pstore_record *r);
+err order_add(struct order *o, const struct order_place *at, const struct order_leg *as, const struct pstore_record *r);
 bool order_replays(const struct order *o);
 
 /* reached.c: what followed the clock, to the record of the run and from there */

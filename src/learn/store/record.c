@@ -1,9 +1,10 @@
 /* record.c - the order in which servers applied pushes and answered pulls, as text: RUN/order.txt, and --replay.
  *
- *     stretto order 2
- *     leg MEMBER STEP LAST LOCAL CODEC SERVERS PARTS TICKETS EVENTS STALE   rounds of LOCAL steps up to LAST, CODEC 0: without
- *                                                                   the codec; STALE rounds of staleness, 1000: or more;
- *                                                                   then the worker of each ticket
+ *     stretto order 3
+ *     leg MEMBER REFIT STEP LAST LOCAL CODEC SERVERS PARTS TICKETS EVENTS STALE
+ *                                                           rounds of LOCAL steps from STEP up to LAST; REFIT 1: of the refit,
+ *                                                           whose steps begin at 0 again; CODEC 0: without the codec; STALE
+ *                                                           rounds of staleness, 1000: or more; then the worker of each ticket
  *     0 1 1 0 ..
  *     COUNT event event ..                                  a line for each server (store/store.h: struct pstore_record)
  *
@@ -16,12 +17,13 @@
 #include "base/mem.h"
 #include "learn/store/inside.h"
 
-#define TITLE "stretto order 2\n"
+#define FAMILY "stretto order "
+#define TITLE FAMILY "3\n"
 enum { STALE_MOST = 1000 };
 #define RECORD_MOST ((i64)1 << 32)
 
 struct leg {
-    i64 member, step;
+    struct order_place at;
     struct order_leg as;
     struct pstore_record r;
 };
@@ -214,23 +216,24 @@ static err check_order(const struct scan *s, const struct pstore_record *r, i64 
 }
 
 static err read_leg(struct order *o, struct scan *s) {
-    enum { NUMBERS = 10, SERVERS = 5, PARTS = 6, STALE = 9 };
+    enum { MEMBER, REFIT, STEP, LAST, LOCAL, CODEC, SERVERS, PARTS, TICKETS, EVENTS, STALE, NUMBERS };
     i64 v[NUMBERS];
-    static const i64 most[NUMBERS] = {MEMBERS_MAX, 1000000000000, 1000000000000, 1000000,  1,
-                                      COMM_RANKS,  COMM_RANKS,    100000000,     100000000, STALE_MOST};
-    if (strncmp(s->p, "leg ", 4) != 0) return spoiled(s, "\"leg\" with ten numbers is expected");
+    static const i64 most[NUMBERS] = {MEMBERS_MAX, 1,          1000000000000, 1000000000000, 1000000,   1,
+                                      COMM_RANKS,  COMM_RANKS, 100000000,     100000000,     STALE_MOST};
+    if (strncmp(s->p, "leg ", 4) != 0) return spoiled(s, "\"leg\" with eleven numbers is expected");
     s->p += 4;
     for (i32 i = 0; i < NUMBERS; i++)
-        if (!number(s, i == 3 || i == SERVERS || i == PARTS, most[i], &v[i]))
+        if (!number(s, i == LOCAL || i == SERVERS || i == PARTS, most[i], &v[i]))
             return spoiled(s, "a number of the leg is missing or out of range");
-    if (!end_of_line(s)) return spoiled(s, "ten numbers are expected");
-    if (v[7] + v[8] * v[SERVERS] > (i64)strlen(s->p)) return spoiled(s, "the leg is cut off");
+    if (!end_of_line(s)) return spoiled(s, "eleven numbers are expected");
+    if (v[TICKETS] + v[EVENTS] * v[SERVERS] > (i64)strlen(s->p)) return spoiled(s, "the leg is cut off");
     GROW(o->leg, o->n, o->cap);
     struct leg *l = &o->leg[o->n++];
-    *l = (struct leg){.member = v[0], .step = v[1], .as = {v[2], v[3], v[4] != 0, v[STALE]}};
-    l->r = (struct pstore_record){.nserver = (i32)v[SERVERS], .parts = (i32)v[PARTS], .tickets = v[7], .events = v[8]};
-    NEW(l->r.owner, v[7]);
-    NEW(l->r.event, v[8] * v[SERVERS]);
+    *l = (struct leg){.at = {(i32)v[MEMBER], v[REFIT] != 0, v[STEP]}, .as = {v[LAST], v[LOCAL], v[CODEC] != 0, v[STALE]}};
+    l->r = (struct pstore_record){
+        .nserver = (i32)v[SERVERS], .parts = (i32)v[PARTS], .tickets = v[TICKETS], .events = v[EVENTS]};
+    NEW(l->r.owner, v[TICKETS]);
+    NEW(l->r.event, v[EVENTS] * v[SERVERS]);
     NEW(l->r.count, v[SERVERS]);
     const i64 line = s->line + 1;
     TRY(read_events(s, &l->r, v[STALE]));
@@ -239,6 +242,8 @@ static err read_leg(struct order *o, struct scan *s) {
 
 static err read_all(struct order *o, const char *path) {
     struct scan s = {.p = o->text, .path = path, .line = 1};
+    if (strncmp(s.p, FAMILY, strlen(FAMILY)) == 0 && strncmp(s.p, TITLE, strlen(TITLE)) != 0)
+        return spoiled(&s, "another version of the program has recorded this order");
     if (strncmp(s.p, TITLE, strlen(TITLE)) != 0) return spoiled(&s, "this is no record of the order of updates");
     s.p += strlen(TITLE);
     s.line++;
@@ -261,15 +266,17 @@ static err load(struct fit *t, struct order *o, const char *path) {
     return e;
 }
 
-err order_find(struct order *o, i32 member, i64 step, struct order_leg *as, const struct pstore_record **out) {
+err order_find(struct order *o, const struct order_place *at, struct order_leg *as, const struct pstore_record **out) {
     for (i64 i = o->n; i-- > 0;) {
-        if (o->leg[i].member != member || o->leg[i].step != step) continue;
+        const struct order_place *its = &o->leg[i].at;
+        if (its->member != at->member || its->refit != at->refit || its->step != at->step) continue;
         *out = &o->leg[i].r;
         *as = o->leg[i].as;
         return 0;
     }
     return FAIL_AT(E106, "--replay", "the options and the data of the recorded run",
-                   "the record has no leg that begins with step %lld of member %d", (long long)step, member + 1);
+                   "the record has no leg that begins with step %lld of %smember %d", (long long)at->step,
+                   at->refit ? "the refit of " : "", at->member + 1);
 }
 
 err order_fits(const struct order_leg *as, i64 stale) {
@@ -281,13 +288,13 @@ err order_fits(const struct order_leg *as, i64 stale) {
 
 /* ------------------------------------------------------------------ writing ------------------------------------------------- */
 
-err order_add(struct order *o, i32 member, i64 step, const struct order_leg *as, const struct pstore_record *r) {
+err order_add(struct order *o, const struct order_place *at, const struct order_leg *as, const struct pstore_record *r) {
     if (!o->path) return 0;
     FILE *f = fopen(o->path, "a");
     if (!f) return file_failed(o->path);
-    fprintf(f, "leg %d %lld %lld %lld %d %d %d %lld %lld %lld\n", member, (long long)step, (long long)as->last,
-            (long long)as->local, as->codec, r->nserver, r->parts, (long long)r->tickets, (long long)r->events,
-            (long long)lmin(as->stale, STALE_MOST));
+    fprintf(f, "leg %d %d %lld %lld %lld %d %d %d %lld %lld %lld\n", at->member, at->refit, (long long)at->step,
+            (long long)as->last, (long long)as->local, as->codec, r->nserver, r->parts, (long long)r->tickets,
+            (long long)r->events, (long long)lmin(as->stale, STALE_MOST));
     for (i64 i = 0; i < r->tickets; i++) fprintf(f, i ? " %u" : "%u", r->owner[i]);
     fputc('\n', f);
     for (i32 k = 0; k < r->nserver; k++) {

@@ -63,6 +63,7 @@ static err open_store(struct fit *t, struct store_run *r) {
                              .stop = wants_stop,
                              .self = r,
                              .sticky = r->spec.by_time,
+                             .heals = t->job->use.heal,
                              .codec = r->spec.codec,
                              .layout = {r->matrix, r->nmatrix}};
     for (i32 k = 0; k < r->server->nstate; k++) job.state[k] = r->owns_server_state ? r->server_state[k] : st->state[k];
@@ -222,13 +223,18 @@ static err refusals(const struct fit *t, const struct store_run *r, const struct
     return 0;
 }
 
+static struct order_place place_of(const struct fit *t) {
+    return (struct order_place){t->at.member, t->at.refitting, t->store->state->step};
+}
+
 /* What the record says of the leg, where there is one to replay. */
 static err replayed(struct fit *t, struct store_run *r, i64 *last, const struct pstore_record **replay) {
     struct order_leg as;
+    const struct order_place at = place_of(t);
     *replay = NULL;
     *last = 0;
     if (!r->order || !order_replays(r->order)) return 0;
-    TRY(order_find(r->order, t->at.member, r->state->step, &as, replay));
+    TRY(order_find(r->order, &at, &as, replay));
     *last = as.last;
     r->local = as.local;
     chooser_replay(r->chooser, r, as.stale);
@@ -247,7 +253,8 @@ static err run_leg(struct fit *t, struct store_run *r, i64 first, i64 last, cons
     err e = pstore_worker(r->ps) >= 0 ? store_work(t, r) : 0;
     if (e >= 0) e = pstore_end(r->ps, leg, records ? &record : NULL);
     const struct order_leg as = {leg->end, r->local, r->codec, store_staleness(&r->now)};
-    if (e >= 0 && records) e = order_add(r->order, t->at.member, r->state->step, &as, &record);
+    const struct order_place at = place_of(t);
+    if (e >= 0 && records) e = order_add(r->order, &at, &as, &record);
     if (e >= 0 && t->job->use.heal) e = pstore_share_state(r->ps);
     if (e < 0) pstore_stop(r->ps);
     pstore_record_free(&record);

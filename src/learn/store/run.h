@@ -13,6 +13,8 @@
 
 struct store_run;
 
+/* Once for a fit: local steps where the codec needs them and no option says how workers push. */
+void store_settle(struct fit *t);
 /* Ranks train through a store, and not by the messages of the plan. */
 bool store_used(const struct resources *use);
 /* Windows of a step become those of a worker's part: *B rows of `rows` a window; *use becomes that of this rank alone.  E106

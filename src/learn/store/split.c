@@ -1,4 +1,6 @@
 /* split.c - which ranks compute, with what part of a batch and with which optimiser. */
+#include <string.h>
+
 #include "learn/store/hogwild.h"
 #include "learn/store/inside.h"
 
@@ -16,6 +18,25 @@ bool store_pushes_gradients(const struct store_spec *s) {
     const bool single = s->every == EVERY_POLICY || (s->every == EVERY_STEPS && s->number <= 1);
     return single && !s->worker && store_local_steps(&s->choice) == 1 && !s->choice.policy->own_weights &&
            !s->choice.policy->chooses && s->choice.policy->local == 1;
+}
+
+/* Steps between two pushes of signs (bench/results/stores.md). */
+enum { SIGN_STEPS = 4 };
+
+/* Signs of gradients make the second moments of a block alike: an optimiser of the servers that divides by them learns more
+ * slowly, whatever the residual gives back.  On the workers it sees exact gradients. */
+void store_settle(struct fit *t) {
+    struct store_spec *s = &t->own.use.store;
+    const char *optim = t->f->spec.optim;
+    const bool asked = s->every != EVERY_POLICY || s->server || s->server_lr >= 0 || s->worker;
+    if (!store_used(&t->own.use) || strcmp(s->codec.codec->name, "sign") != 0 || strcmp(optim, "sgd") == 0) return;
+    if (asked || !store_pushes_gradients(s) || s->choice.policy->keeps_base) return;
+    s->every = EVERY_STEPS;
+    s->number = SIGN_STEPS;
+    event_note(t->own.use.events, EVENT_NOTE,
+               "codec sign: workers make %d steps of %s before they push; --granularity 1step pushes the signs of each gradient, "
+               "at a higher loss",
+               SIGN_STEPS, optim);
 }
 
 bool store_carries(const struct fit *t) {
