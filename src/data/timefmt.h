@@ -24,6 +24,8 @@ const char *time_zone(const char *s, const char *end, i64 *t);     /* optional z
 const char *time_rest(const char *s, const char *end, i64 *t);     /* optional clock time and zone after a date, added to *t */
 /* 1 Jan 2024, 1. März 2024, January 1, 2024, 2024-Jan-01, Jan 2024; clock time as after other dates. */
 const char *time_read_words(const char *s, const char *end, i64 *out);
+/* time_number.c: a number of days, if the layout (up to its end or a |) is excel or julian; *is: it is. */
+const char *time_read_serial(const char *layout, const char *s, const char *end, bool *is, i64 *out);
 const char *time_read_format(const char *format, const char *s, const char *end, i64 *out);
 
 #endif
