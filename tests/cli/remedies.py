@@ -123,7 +123,7 @@ def try_one(program, args, error, fix, cwd, report):
         if options:
             few = ["--steps", "5"] if args[:1] == ["train"] and not {"--steps", "--epochs"} & {a.split("=")[0] for a in args + options} else []
             status, text = run([program, *without(args, options), *joined(args, options), *few], folder)
-            bad = same_error(args, error, text)
+            bad = same_error(args, error, text) or "error[E101]" in text  # an option that the verb does not take
         else:
             before = set(os.listdir(folder))
             status, text = run(fix, folder, shell=True)
