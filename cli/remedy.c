@@ -27,8 +27,8 @@ static bool is_taken(enum verb verb, const char *s, size_t n) {
     return true;
 }
 
-/* True for a remedy that gives the command other options: "--gaps mask", "another --out". Others are shell commands and sentences:
- * "stretto train ..", "leave out --target", "a model of --task hmm". */
+/* True for a remedy that gives the command other options: "--gaps mask", "another --out". Others are shell commands and
+ * sentences: "stretto train ..", "leave out --target", "a model of --task hmm". */
 static bool gives_options(const char *s, size_t n) {
     static const char *const begin[] = {"--", "another ", "a smaller --", "a larger --", "make room"};
     for (size_t k = 0; k < COUNT(begin); k++)
