@@ -150,22 +150,60 @@ static bool in_order(const struct column *c, i64 nrow) {
     return 10 * jumps <= nrow;
 }
 
+static void doubt(struct build *b, i32 col, const char *cell, const char *layout) {
+    const struct column *c = &b->t->col[col];
+    char name[MEND_PATH];
+    b->doubt_col = col;
+    snprintf(b->doubt, DOUBT_TEXT, "column \"%.200s\" is left out and the rows are counted, though its cells look like times "
+             "(\"%.60s\", ...)", c->name, cell);
+    mend_word(c->name, name);
+    snprintf(b->doubt_fix, DOUBT_TEXT, "--time %s --time-format '%s'   (spelt like the cells)   or   --time-format row   "
+             "(rows are the time)   or   --ignore %s", name, layout, name);
+}
+
+/* Numbers that may be years with a month or a fraction, 2020.01, or dates that do not begin with the year, 31012020: no name
+ * gives them away, and their digits are not enough to take them for times. */
+static const char *like_parts(const struct column *c, i64 nrow) {
+    static const char *const layouts[] = {"%d%m%Y", "%m%d%Y"};
+    bool years = nrow >= ROWS_LEAST && c->missing == 0, up[] = {years, years};
+    i64 t = 0, before[] = {INT64_MIN, INT64_MIN}, fractions = 0;
+    for (i64 i = 0; i < nrow && (years || up[0] || up[1]); i++) {
+        const f64 v = c->number[i];
+        char digits[DIGITS];
+        years = years && v >= 1600 && v < 2101 && (i == 0 || (v > c->number[i - 1] && v < c->number[i - 1] + 2));
+        fractions += v != floor(v);
+        snprintf(digits, sizeof digits, "%08.0f", v);
+        for (i32 k = 0; k < 2; k++) {
+            const struct time_parser p = {.kind = TIME_CUSTOM, .format = layouts[k]};
+            up[k] = up[k] && v == floor(v) && v > 1e6 && time_parse(&p, digits, strlen(digits), &t) && t > before[k] &&
+                    t < 7289654400 && (i == 0 || t - before[k] <= 366 * 86400); /* 2201 */
+            before[k] = t;
+        }
+    }
+    return up[0] ? layouts[0] : up[1] ? layouts[1] : years && 2 * fractions > nrow ? "%Y.%m" : NULL;
+}
+
+static void doubt_numbers(struct build *b, const u8 *role) {
+    i32 others = -1;
+    char cell[DIGITS];
+    for (i32 i = 0; i < b->t->ncol; i++) others += b->t->col[i].type == COL_NUMBER;
+    for (i32 i = 0; i < b->t->ncol && others > 0 && !b->o->of_model && !b->doubt[0]; i++) {
+        const struct column *c = &b->t->col[i];
+        const char *layout = c->type == COL_NUMBER && role[i] == NO_ROLE ? like_parts(c, b->t->nrow) : NULL;
+        if (!layout || table_lists(b->t, b->o->target, i)) continue;
+        snprintf(cell, sizeof cell, "%.15g", c->number[0]);
+        doubt(b, i, cell, layout);
+    }
+}
+
 /* No reader knows them: a warning names the first column of words that look like times. */
 static void doubt_words(struct build *b, const u8 *role) {
-    char name[MEND_PATH];
-    for (i32 i = 0; i < b->t->ncol && !b->o->of_model; i++) {
+    for (i32 i = 0; i < b->t->ncol && !b->o->of_model && !b->doubt[0]; i++) {
         const struct column *c = &b->t->col[i];
         i32 len[STRANGE_WORDS], n = 0;
         if (c->type != COL_CATEGORY || role[i] != NO_ROLE || c->nword < ROWS_LEAST || !in_order(c, b->t->nrow)) continue;
         for (; n < imin(c->nword, STRANGE_WORDS); n++) len[n] = (i32)strlen(c->word[n]);
-        if (!time_like(c->word, len, n)) continue;
-        b->doubt_col = i;
-        snprintf(b->doubt, DOUBT_TEXT, "column \"%.200s\" is left out and the rows are counted, though its cells look like times "
-                 "(\"%.60s\", ...)", c->name, c->word[0]);
-        mend_word(c->name, name);
-        snprintf(b->doubt_fix, DOUBT_TEXT, "--time %s --time-format '%%Y-%%m-%%d'   (spelt like the cells)   or   --time-format "
-                 "row   (rows are the time)   or   --ignore %s", name, name);
-        return;
+        if (time_like(c->word, len, n)) doubt(b, i, c->word[0], "%Y-%m-%d");
     }
 }
 
@@ -329,5 +367,6 @@ err build_find_time(struct build *b, const u8 *role) {
     if (b->ntime == 0) TRY(refuse_strange_time(b, role));
     if (b->ntime == 0) TRY(refuse_strange_numbers(b, role));
     if (b->ntime == 0) doubt_words(b, role);
+    if (b->ntime == 0) doubt_numbers(b, role);
     return 0;
 }

@@ -46,8 +46,19 @@ static const char *read_dmy(const char *s, const char *end, bool month_first, i6
     return time_rest(p, end, out);
 }
 
+/* Q1 2011, Q1-2011, H2/2011: the part in front of its year. */
+static const char *read_part_first(const char *s, const char *end, i64 *out) {
+    i64 y, n;
+    const int letter = s < end ? *s | 32 : 0, months = letter == 'q' ? 3 : letter == 'h' ? 6 : 0;
+    const char *p = months ? time_digits(s + 1, end, 1, 1, &n) : NULL;
+    if (!p || p == end || (*p != ' ' && *p != '-' && *p != '/')) return NULL;
+    p = time_digits(p + 1, end, 4, 4, &y);
+    return p && n >= 1 && n <= 12 / months && time_date(y, months * (n - 1) + 1, 1, out) ? p : NULL;
+}
+
 static const char *read_period(const char *s, const char *end, i64 *out) {
     i64 y, n, day = 1;
+    if (s < end && (u8)(*s - '0') > 9) return read_part_first(s, end, out);
     const char *p = time_digits(s, end, 4, 4, &y);
     while (p && p < end && (*p == '-' || *p == ' ')) p++;
     if (!p || p == end) return NULL;

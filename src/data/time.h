@@ -15,7 +15,7 @@ enum time_kind {
     TIME_YMD,     /* 2011-01-02, 2011/1/2, 2011.01.02, 2011-01; with or without a clock time, T, fraction, zone */
     TIME_DMY,     /* 02.01.2011, 02/01/2011, 2-1-2011; clock time as above */
     TIME_MDY,     /* 01/02/2011 */
-    TIME_PERIOD,  /* 2011-Q1, 2011Q1, 2011M01, 2011-H2; ISO weeks: 2011-W05, 2011W05, 2011-W05-1 (its Monday) */
+    TIME_PERIOD,  /* 2011-Q1, 2011Q1, 2011M01, 2011-H2, Q1 2011; ISO weeks: 2011-W05, 2011W05, 2011-W05-1 (its Monday) */
     TIME_WORDS,   /* 2 Jan 2011, January 2, 2011, Jan 2011, 2. März 2011; clock time as above */
     TIME_CLOCK,   /* 05:00, 05:00:00, 17.24.00: added to a date in another column */
     TIME_YEAR,    /* 2011; bare numbers, like the next two */

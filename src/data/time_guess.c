@@ -103,14 +103,16 @@ static const char *const layouts[] = {
     "%a, %d de %B de %Y",   "%a %d de %B de %Y",     "%b.-%y",   "%b. %y",
     "%Y_Q%q",   "Q%q_%Y",   "%qQ%Y",    "%qQ %Y",    "%Y %qQ",   "%Y-%qQ",   "%qT%Y",    "%qT %Y",    "T%q %Y",   "T%q-%Y",
     "%YK%q",    "%qQ%y",    "%qQ %y",   "%qQ-%y",    "Q%q-%y",   "Q%q %y",   "Q%q/%y",   "%y-Q%q",    "%yQ%q",    "%qT%y",
-    "%Y:%q",    "%Y:%m",    "FY%YQ%q",  "FY%Y-Q%q",  "FY%Y Q%q", "FY%yQ%q",  "FY%y-Q%q", "FY%y Q%q",
+    "%Y:%q",    "%Y:%m",    "Q%q%y",    "%Y %j",    "%d. %m. %Y", "%Y. %m. %d", "%Y. %m. %d.",
+       "FY%YQ%q",  "FY%Y-Q%q",  "FY%Y Q%q", "FY%yQ%q",  "FY%y-Q%q", "FY%y Q%q",
     "Q%q FY%Y", "Q%q FY%y", "Q%q-FY%Y", "Q%q-FY%y",  "%Y年%m月%d日", "%Y年%m月",
     "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y", "/Date(%s%z)/", "%s"};
 static const char *const clocks[] = {
     "",     " %H:%M", " %H:%M:%S",  "T%H:%M:%S",   "T%H:%M",       " %I:%M %p",     " %I:%M:%S %p", " %I:%M%p", " %I:%M:%S%p",
     " %Hh%M",         " %Hh",
     " %H",  "%H",     "%H%M",       "%H%M%S",      "T%H:%M:%SZ",   "T%H:%M:%S%z",   " %H:%M:%S%z",  " %H:%M:%S %z",
-    " %H:%M:%S.%f",   ":%H",        ":%H:%M:%S",   ":%H:%M:%S %z", "_%H%M%S",       "-%H%M%S"};
+    " %H:%M:%S.%f",   ":%H",        ":%H:%M:%S",   ":%H:%M:%S %z", "_%H%M%S",       "-%H%M%S",
+    "-%H"};
 enum { LAYOUT = 40, LAYOUTS_MOST = 4, AROUND = 60, FORMAT = LAYOUT * LAYOUTS_MOST + 2 * AROUND };
 /* Plausible years of advice, so that 44256 is not read as a day of the year 4425. */
 static const i64 first_year = 1600, last_year = 2100;
@@ -148,6 +150,7 @@ static i32 best_layout(const char *const *s, const i32 *len, i32 n, const bool *
     for (size_t c = 0; c < COUNT(clocks); c++)
         for (size_t k = 0; k < COUNT(layouts); k++) {
             if (c > 0 && !has_day(layouts[k])) continue;
+            if (clocks[c][0] == '%' && strstr(layouts[k], "%j")) continue; /* 1980-1981 is no hour of day 198 */
             snprintf(format, sizeof format, "%s%s", layouts[k], clocks[c]);
             const i32 count = count_read(format, s, len, n, left);
             if (count > most) memcpy(best, format, sizeof format), most = count;
@@ -176,10 +179,13 @@ static bool is_even(const char *format, const char *const *s, const i32 *len, i3
     return even;
 }
 
-/* Exchanges day and month in layouts where both are numbers, "%d/%m" and "%m/%d", and six digits; false = there are none. */
+/* Exchanges day and month in layouts where both are numbers, "%d/%m" and "%m/%d", or year and day, and six digits; false = there
+ * are none. */
 static bool exchange_days(const char *format, char out[FORMAT]) {
     bool any = false;
     if (!strcmp(format, "%G%V")) return snprintf(out, FORMAT, "%%y%%m%%d") > 0;
+    if (!strncmp(format, "%y-%m-%d", 8) || !strncmp(format, "%y/%m/%d", 8)) /* 01-02-20: the year may be last, too */
+        return snprintf(out, FORMAT, "%%d%c%%m%c%%y%s", format[2], format[2], format + 8) > 0;
     snprintf(out, FORMAT, "%s", format);
     for (char *p = out; strlen(p) > 4; p++) {
         if (p[0] != '%' || p[3] != '%' || !strchr("./-", p[2])) continue;
@@ -335,7 +341,7 @@ enum time_order time_order(enum time_kind kind, const char *const *s, const i32 
         equal = equal && len[i] == len[0];
     }
     switch (kind) {
-    case TIME_PERIOD: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
+    case TIME_PERIOD: return equal && n > 0 && (u8)(s[0][0] - '0') < 10 ? ORDER_TEXT : ORDER_NONE;
     case TIME_COMPACT: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
     case TIME_YEAR:
     case TIME_TICKS:

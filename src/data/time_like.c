@@ -2,6 +2,7 @@
  *
  *     II kw. 2020, 2020/III, 3 Thermidor 2020     a year, and no other number of more than two digits
  *     11h 40, 11:40h, day 3 at 11:40              a clock time
+ *     Jan'20, 3 mars                              a month, and a number
  *     Toy Story (1995), Lot 2020-00017            none: the words all differ; a number of five digits
  *
  * Dates repeat the few words of their language: this tells them from titles, addresses and codes. */
@@ -44,6 +45,19 @@ static bool is_tail(const char *s, const struct group *g) {
     return (mark == '+' || mark == '-' || mark == '.' || mark == ',') && g->to - g->from > 2;
 }
 
+static bool is_letter(char c) { return isalpha((u8)c) || (u8)c >= 0x80; }
+
+/* True if a word is the name of a month. */
+static bool has_month(const char *s, i32 n) {
+    const struct time_parser month = {.kind = TIME_CUSTOM, .format = "%b"};
+    i64 t;
+    for (i32 i = 0, to; i < n; i = to + 1) {
+        for (to = i; to < n && is_letter(s[to]);) to++;
+        if (to - i > 2 && time_parse(&month, s + i, (size_t)(to - i), &t)) return true;
+    }
+    return false;
+}
+
 static bool like_stamp(const char *s, i32 n) {
     struct group g[GROUPS_MOST];
     const i32 k = groups_of(s, n, g);
@@ -53,7 +67,7 @@ static bool like_stamp(const char *s, i32 n) {
         if (is_year(&g[i])) year = true;
         else if (g[i].to - g[i].from > 2 && !(clock && is_tail(s, &g[i]))) return false;
     }
-    return k > 0 && (year || clock);
+    return k > 0 && (year || clock || has_month(s, n));
 }
 
 /* Adds the words of a text to those known; false if these become too many. */
@@ -61,7 +75,7 @@ static bool add_words(const char *s, i32 n, u64 word[WORDS_MOST], i32 *count) {
     for (i32 i = 0; i < n; i++) {
         u64 h = 1469598103934665603u; /* FNV-1a */
         const i32 from = i;
-        for (; i < n && (isalpha((u8)s[i]) || (u8)s[i] >= 0x80); i++) h = (h ^ (u8)tolower((u8)s[i])) * 1099511628211u;
+        for (; i < n && is_letter(s[i]); i++) h = (h ^ (u8)tolower((u8)s[i])) * 1099511628211u;
         if (i == from) continue;
         i32 k = 0;
         while (k < *count && word[k] != h) k++;

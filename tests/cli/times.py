@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""times.py PROGRAM [FORM ...]: 320 files in 64 forms of time, each with what `stretto check` must read, or must refuse.
+"""times.py PROGRAM [FORM ...]: 335 files in 67 forms of time, each with what `stretto check` must read, or must refuse.
 
 A form is a function of a variant 0..4. It returns the text of a file, options, and the expected reading: start, name of the step,
 time columns. `refused` is the code of the error that comes first; its remedy is pasted, a command into a shell or an option into
@@ -129,7 +129,13 @@ def quarters(k):
 @form
 def quarters_in_front(k):
     mark = [" ", "-", "/", " ", "-"][k]
-    return one_column(k, lambda t: f"Q{(t.month + 2) // 3}{mark}{t.year}", "quarterly", name="quarter", refused="E205")
+    return one_column(k, lambda t: f"Q{(t.month + 2) // 3}{mark}{t.year}", "quarterly", name=["quarter", "x", "x", "Q", "date"][k])
+
+
+@form
+def halves(k):
+    write = [lambda y, h: f"H{h} {y}", lambda y, h: f"{y}-H{h}", lambda y, h: f"H{h}-{y}", lambda y, h: f"{y}H{h}", lambda y, h: f"H{h}/{y}"][k]
+    return one_column(k, lambda t: write(t.year, (t.month + 5) // 6), "6month", name="x")
 
 
 def epoch(name, factor, step, names):
@@ -392,6 +398,23 @@ def strange_times(k):
     f = one_column(k, write, "quarterly" if k < 2 else "monthly", name=name, warned=True)
     f.start, f.step, f.columns = "row 0", "no time", []
     return f
+
+
+@form
+def numbers_like_times(k):
+    """Numbers that nobody named and that could be times: left out with a warning."""
+    write, step = [(lambda t: f"{t.year}.{t.month:02d}", "monthly"), (lambda t: f"{t.year + (t.month - 0.5) / 12:.3f}", "monthly"),
+                   (lambda t: t.strftime("%d%m%Y"), "daily"), (lambda t: t.strftime("%m%d%Y"), "daily"), (lambda t: f"{t.year + (t.month - 1) / 12:.2f}", "quarterly")][k]
+    f = one_column(k, write, step, name="x", warned=True)
+    f.start, f.step, f.columns = "row 0", "no time", []
+    return f
+
+
+@form
+def days_in_other_order(k):
+    """Two digits of a year, last: the dates are daily only as day, month, year. A fifth form has blanks."""
+    layout = ["%d-%m-%y", "%d-%m-%y %H:%M", "%d. %m. %Y", "%Y. %m. %d.", "%Y%m%d-%H"][k]
+    return one_column(k, lambda t: t.strftime(layout), ["daily", "hourly", "daily", "daily", "hourly"][k], name="x", refused="E205")
 
 
 @form

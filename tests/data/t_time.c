@@ -140,7 +140,7 @@ TEST(time_reads_counted_days_and_hundreds_of_nanoseconds) {
 }
 
 TEST(time_like_tells_times_from_titles_and_codes) {
-    static const char *const likes[] = {"II kw. 2020", "2020/III", "3. kuu 2020", "day 3 at 11:40", "11:40:05.123 x"};
+    static const char *const likes[] = {"II kw. 2020", "2020/III", "3. kuu 2020", "day 3 at 11:40", "11:40:05.123 x", "Jan'20", "3 mars"};
     static const char *const none[] = {"INV-2020-00017", "10.0.0.1", "Main St 12", "Toy Story", "", "item 7", "2020-123"};
     char title[30][16];
     const char *many[30];
@@ -181,6 +181,11 @@ TEST(time_refuses_what_is_none) {
     refuses(TIME_DMY, "31.02.2011");
     refuses(TIME_MDY, "13/01/2011");
     refuses(TIME_PERIOD, "2011-Q5");
+    refuses(TIME_PERIOD, "Q5 2011");
+    refuses(TIME_PERIOD, "H3 2011");
+    refuses(TIME_PERIOD, "Q1 11");
+    reads(TIME_PERIOD, "Q2 2011", time_days(2011, 4, 1) * 86400);
+    reads(TIME_PERIOD, "H2/2011", time_days(2011, 7, 1) * 86400);
     refuses(TIME_PERIOD, "2021-W53"); /* a short year */
     refuses(TIME_PERIOD, "2021-W05-8");
     refuses(TIME_COMPACT, "20110230");
@@ -254,6 +259,8 @@ TEST(time_advice_names_layouts_that_read_the_cells) {
     advises("M11 2019", "M12 2019", "");
     advises("T1 1990", "T1 1991", "--time-format 'T%q %Y'");
     advises("1Q90", "2Q90", "--time-format '%qQ%y'");
+    advises("1980-1981", "1981-1982", "");
+    advises("30-12-20", "31-12-20", "--time-format '%y-%m-%d'   or   --time-format '%d-%m-%y'");
     advises("FY2020", "FY2021", "--time-format 'FY%Y'");
     advises("FY20-Q1", "FY20-Q2", "--time-format 'FY%y-Q%q'");
     advises("/Date(1577836800000)/", "/Date(1577840400000)/", "--time-format '/Date(%s)/'");
