@@ -4,12 +4,12 @@
 
 #include "data/time.h"
 
-/* Reads least..most digits as a number; NULL if there are fewer. */
+/* Reads least..most digits, at most 19, as a number; NULL if there are fewer. */
 static inline const char *time_digits(const char *s, const char *end, i32 least, i32 most, i64 *out) {
-    i64 v = 0;
+    u64 v = 0;
     i32 n = 0;
-    for (; s < end && n < most && (u8)(*s - '0') < 10; s++, n++) v = v * 10 + (*s - '0');
-    *out = v;
+    for (; s < end && n < most && (u8)(*s - '0') < 10; s++, n++) v = v * 10 + (u64)(*s - '0');
+    *out = v > INT64_MAX ? INT64_MAX : (i64)v;
     return n >= least ? s : NULL;
 }
 const char *time_clock(const char *s, const char *end, i64 *out);   /* 5:00, 05:00:00.123, 17.24.00, 5:00 PM */

@@ -137,10 +137,12 @@ TEST(time_reads_counted_days_and_hundreds_of_nanoseconds) {
     assert_true(time_parse(&p, "2459275", 7, &out) && out == t + 43200);
     p.format = "/Date(%s)/";
     assert_true(time_parse(&p, "/Date(1614556800000)/", 21, &out) && out == t);
+    assert_true(time_parse(&p, "/Date(9999999999999999999)/", 27, &out)); /* more than an i64 holds */
 }
 
 TEST(time_like_tells_times_from_titles_and_codes) {
-    static const char *const likes[] = {"II kw. 2020", "2020/III", "3. kuu 2020", "day 3 at 11:40", "11:40:05.123 x", "Jan'20", "3 mars"};
+    static const char *const likes[] = {"II kw. 2020",    "2020/III", "3. kuu 2020", "day 3 at 11:40",
+                                        "11:40:05.123 x", "Jan'20",   "3 mars"};
     static const char *const none[] = {"INV-2020-00017", "10.0.0.1", "Main St 12", "Toy Story", "", "item 7", "2020-123"};
     char title[30][16];
     const char *many[30];
