@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli.h"
+#include "remedy.h"
 
 /* --- errors --- */
 static void json_text(FILE *f, const char *name, const char *s) {
@@ -17,11 +18,11 @@ static void json_text(FILE *f, const char *name, const char *s) {
     fputc('"', f);
 }
 
-static void show_json(FILE *f) {
+static void show_json(FILE *f, const char *fix) {
     fprintf(f, "{\"error\": \"E%03d\"", stretto_errcode());
     json_text(f, "where", stretto_errwhere());
     json_text(f, "text", stretto_errmsg());
-    json_text(f, "fix", stretto_errfix());
+    json_text(f, "fix", fix);
     fputs("}\n", f);
 }
 
@@ -38,14 +39,14 @@ static enum console_colour wants_colour(const struct cli *c) {
     return strcmp(c->o.color, "always") == 0 ? COLOUR_ALWAYS : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER : COLOUR_AUTO;
 }
 
-static void show_text(FILE *f, const struct cli *c) {
+static void show_text(FILE *f, const struct cli *c, const char *fix) {
     const bool colour = console_colours(stderr, wants_colour(c));
     const char *where = stretto_errwhere();
     if (stretto_rank() > 0) fprintf(f, "rank %d: ", stretto_rank());
     fprintf(f, "%serror[E%03d]%s %s%s", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where,
             *where ? ": " : "");
     show_lines(f, "", "  ", stretto_errmsg());
-    show_lines(f, "  fix: ", "  fix: ", stretto_errfix());
+    show_lines(f, "  fix: ", "  fix: ", fix);
 }
 
 /* Builds the text and writes it at once, since several processes may print an error at the same time. */
@@ -53,9 +54,13 @@ void cli_show_error(struct cli *c) {
     static char text[8192];
     if (c->shown) return;
     c->shown = true;
+    struct str fix = {0};
+    if (c->args.verb < 0) str_add(&fix, stretto_errfix());
+    else cli_fit_remedy((enum verb)c->args.verb, stretto_errfix(), &fix);
     FILE *gathered = fmemopen(text, sizeof text, "w"), *f = gathered ? gathered : stderr;
-    if (c->o.json) show_json(f);
-    else show_text(f, c);
+    if (c->o.json) show_json(f, str_text(&fix));
+    else show_text(f, c, str_text(&fix));
+    str_free(&fix);
     if (gathered) fclose(gathered);
     fputs(text, stderr);
 }

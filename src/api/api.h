@@ -126,8 +126,8 @@ void trainer_listen(struct stretto_trainer *t); /* sends its events to the calle
 err trainer_record(const struct stretto_trainer *t, struct str *out);
 
 /* run_dir.c */
-/* Takes RUN/lock, which close(*lock) releases. E704: another process has it. */
-err run_dir_lock(const char *run_dir, int *lock);
+/* Takes RUN/lock, which close(*lock) releases. E704: another process has it. resume: the run is there already. */
+err run_dir_lock(const char *run_dir, bool resume, int *lock);
 /* After ranks died: takes the new rank number; with `first` this rank now emits the events and writes the files. */
 void run_dir_renumber(struct stretto_trainer *t, bool first);
 /* On resume: options that nobody gave to the run that began are not given now either, though config.json has their values. */

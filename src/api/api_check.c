@@ -193,13 +193,6 @@ static bool is_in_series(const struct series *s, const char *name) {
     return found;
 }
 
-static bool is_listed(const char *list, const char *name) {
-    char one[256];
-    while (name_next(&list, one))
-        if (strcmp(one, name) == 0) return true;
-    return false;
-}
-
 /* Names of the columns of numbers that the series lacks, as a list for --past. */
 static void other_columns(const struct checking *c, struct str *out) {
     const struct series *s = c->set->s;
@@ -207,7 +200,7 @@ static void other_columns(const struct checking *c, struct str *out) {
         const struct column *col = &c->t->col[i];
         f64 value;
         const bool useful = col->type == COL_NUMBER && !strchr(col->name, ',') && !column_constant(col, c->t->nrow, &value);
-        if (useful && !is_in_series(s, col->name) && !is_listed(s->time_columns, col->name))
+        if (useful && !is_in_series(s, col->name) && !name_listed(s->time_columns, col->name))
             str_addf(out, "%s%s", out->len > 0 ? "," : "", col->name);
     }
 }

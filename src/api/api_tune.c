@@ -21,7 +21,7 @@ static void forward(void *self, const struct event *e) {
 
 static err lock_folder(struct tune *t) {
     TRY(file_option(file_make_dir(t->run_dir), "--run-dir"));
-    return run_dir_lock(t->run_dir, &t->lock);
+    return run_dir_lock(t->run_dir, false, &t->lock);
 }
 
 /* What a search must have in common with its record. */

@@ -71,9 +71,9 @@ static err find_repeats(struct records *r, const struct table_set *s) {
 }
 
 static void look_at_column(struct records *r, const struct table_set *s, const struct column *c) {
-    char fix[MEND_PATH + 16], name[MEND_PATH], text[400];
+    char fix[MEND_IGNORE], text[400];
     f64 value;
-    snprintf(fix, sizeof fix, "--ignore %s", mend_word(c->name, name));
+    mend_ignore(c->name, fix);
     if (column_constant(c, s->t->nrow, &value)) {
         snprintf(text, sizeof text, "column \"%.200s\" is %.6g in every row: it adds nothing", c->name, value);
         add(r, s->t->path, fix, text);

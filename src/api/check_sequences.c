@@ -9,12 +9,11 @@
 #include "data/mend.h"
 
 static void look_at_channel(const struct sequence_set *s, const struct column *c, const struct sequence_looks *to) {
-    char fix[MEND_PATH + 40], text[400], word[MEND_PATH];
+    char fix[MEND_IGNORE], text[400];
     f64 value;
     if (!column_constant(c, s->t->nrow, &value)) return;
-    snprintf(fix, sizeof fix, "--ignore %s", mend_word(c->name, word));
     snprintf(text, sizeof text, "channel \"%.200s\" is %.6g at every step: it adds nothing", c->name, value);
-    to->add(to->self, s->t->path, fix, text);
+    to->add(to->self, s->t->path, mend_ignore(c->name, fix), text);
 }
 
 static err look_at_classes(const struct sequence_set *s, const struct sequence_looks *to) {

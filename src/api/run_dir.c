@@ -24,6 +24,7 @@
 #include "base/input.h"
 #include "base/json.h"
 #include "ckpt/checkpoint.h"
+#include "data/mend.h"
 #include "report/jsonl.h"
 
 static err path_in(const char *dir, const char *name, char out[PATH_MAX]) {
@@ -31,15 +32,32 @@ static err path_in(const char *dir, const char *name, char out[PATH_MAX]) {
     return n < PATH_MAX ? 0 : FAIL(E702, "the path of the run folder is too long: %s", dir);
 }
 
-err run_dir_lock(const char *run_dir, int *lock) {
+/* A run folder that may not be written to: `resume` has no --run-dir, so it continues a copy. */
+static err read_only(err e, const char *run_dir) {
+    char fix[2 * MEND_PATH + 120], from[MEND_PATH];
+    if (e != -E702 || err_last()->fix[0]) return e;
+    struct err_record r = *err_last();
+    snprintf(fix, sizeof fix, "cp -r %s resumed.run && chmod -R u+w resumed.run && stretto resume resumed.run -o resumed.model",
+             mend_data(run_dir, from));
+    snprintf(r.fix, sizeof r.fix, "%s", fix);
+    err_put(&r);
+    return e;
+}
+
+err run_dir_lock(const char *run_dir, bool resume, int *lock) {
     char path[PATH_MAX];
     TRY(path_in(run_dir, "lock", path));
     *lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (*lock < 0) return file_option(file_failed(path), "--run-dir");
+    if (*lock >= 0 && resume && access(run_dir, W_OK) != 0) {
+        close(*lock);
+        *lock = -1;
+    }
+    if (*lock < 0) return resume ? read_only(file_failed(path), run_dir) : file_option(file_failed(path), "--run-dir");
     if (file_lock(*lock)) return 0;
     close(*lock);
     *lock = -1;
-    return FAIL_AT(E704, NULL, "--run-dir OTHER   (or wait until the other run is over)",
+    return FAIL_AT(E704, NULL,
+                   resume ? "wait until the other run is over" : "--run-dir OTHER   (or wait until the other run is over)",
                    "another process is writing to the run folder %s", run_dir);
 }
 
@@ -256,7 +274,7 @@ stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int re
     mem_free(t->run_dir);
     if (!(t->run_dir = mem_strdup(path))) return -E601;
     t->resume = resume != 0;
-    if (!trainer_is_silent(t)) TRY(run_dir_lock(t->run_dir, &t->lock));
+    if (!trainer_is_silent(t)) TRY(run_dir_lock(t->run_dir, t->resume, &t->lock));
     if (t->resume) TRY(check_changes(t));
     open_status(t);
     return 0;
@@ -283,7 +301,7 @@ static void take_over(struct stretto_trainer *t) {
     t->resume = true; /* append to its metrics */
     trainer_listen(t);
     if (!t->run_dir) return;
-    if (run_dir_lock(t->run_dir, &t->lock) < 0 || open_metrics(t) < 0 || mirror_open(t) < 0)
+    if (run_dir_lock(t->run_dir, false, &t->lock) < 0 || open_metrics(t) < 0 || mirror_open(t) < 0)
         event_note(&t->events, EVENT_WARNING, "the first rank died, and its files are no longer written: %s", err_last()->text);
     err_clear();
 }
@@ -334,7 +352,7 @@ stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **mode
     struct js *o = NULL;
     int lock = -1;
     *data_path = *model_path = NULL;
-    if (run_dir_lock(run_dir, &lock) >= 0) earlier_recover(run_dir);
+    if (run_dir_lock(run_dir, true, &lock) >= 0) earlier_recover(run_dir);
     else err_clear();
     if (lock >= 0) close(lock);
     TRY(path_in(run_dir, "run.json", path));

@@ -216,7 +216,7 @@ static err words_to_times(struct arrow *a, struct arrow_field *f, const struct t
         i32 zone;
         if (!time_parse(p, word, strlen(word), &time[k]))
             return no_time(a, f, i, word, "no date or time in the layout of the rows before");
-        offset[k] = time_offset(word, (i64)strlen(word), &zone) ? zone + 86400 : -1;
+        offset[k] = time_offset(p, word, (i64)strlen(word), &zone) ? zone + 86400 : -1;
         zones |= offset[k] > 0;
     }
     NEW_SPILL(c->time, a->t->nrow);
@@ -228,6 +228,7 @@ static err words_to_times(struct arrow *a, struct arrow_field *f, const struct t
     mem_free(c->code);
     c->code = NULL;
     c->type = COL_TIME;
+    c->by_layout = p->kind == TIME_CUSTOM;
     return zones ? table_settle_zone(a->t, c) : 0;
 }
 

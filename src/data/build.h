@@ -8,7 +8,7 @@
 enum gaps { GAPS_ERROR, GAPS_MASK, GAPS_INTERPOLATE, GAPS_ZERO };
 enum dups { DUPS_ERROR, DUPS_MEAN, DUPS_FIRST, DUPS_LAST };
 
-enum { TIME_PARTS = 8, ID_PARTS = 4, NO_ROLE = 0 };
+enum { TIME_PARTS = 8, ID_PARTS = 4, NO_ROLE = 0, DOUBT_TEXT = 800 };
 
 /* The rows of a panel by series.  A group is the rows of one series and one time: one, or duplicates. */
 struct panel {
@@ -45,6 +45,8 @@ struct build {
     i32 *same;      /* [n] number of table rows with that time (duplicates); NULL = one each */
     struct freq freq;
     char roles[ROLES_TEXT];
+    i32 doubt_col;              /* the column of these */
+    char doubt[DOUBT_TEXT], doubt_fix[DOUBT_TEXT]; /* a column that is left out although it looks like the time; "" = none */
 };
 
 /* Records the error that was just set with FAIL, for the cells of a table column or NO_COLUMN. Returns it unless problems are
@@ -79,6 +81,8 @@ err build_find_time(struct build *b, const u8 *role);
 /* build_times.c: the columns named year, month (or quarter, week, day of the year), day, hour, .. in this order; clock_only: from
  * the hour on. Returns their number, 0 if that is no time. */
 i32 build_time_parts(const struct build *b, const u8 *role, bool clock_only, i32 *col);
+/* Reads a number as the text that --time-format describes: 210331 for %y%m%d, 44256 for excel. */
+bool build_time_of(const char *layout, f64 v, i64 *t);
 /* build_target.c: how likely a numeric column is the target: 0 = constant or empty, else higher is likelier. gaps: target_gaps(),
  * the numeric columns with missing cells. The only one is likelier: what is measured has gaps, a calendar or a plan has
  * none. E601. */

@@ -46,11 +46,9 @@ static bool fits_layout(const struct column *c, i64 nrow, const char *layout) {
     for (i32 k = 0; c->type == COL_CATEGORY && k < c->nword; k++)
         if (time_parse(&p, c->word[k], strlen(c->word[k]), &t)) return true;
     for (i64 i = 0; c->type == COL_NUMBER && i < nrow && n < STRANGE_WORDS; i++) {
-        char number[DIGITS];
         if (isnan(c->number[i])) continue;
         n++;
-        snprintf(number, DIGITS, "%.15g", c->number[i]);
-        if (!time_parse(&p, number, strlen(number), &t)) return false;
+        if (!build_time_of(layout, c->number[i], &t)) return false;
     }
     return n > 0;
 }
@@ -63,7 +61,7 @@ static err refuse_layout(const struct build *b, const u8 *role) {
     bool told = false;
     for (i32 i = 0; i < b->t->ncol && layout; i++) {
         const struct column *c = &b->t->col[i];
-        if (c->type == COL_TIME || fits_layout(c, b->t->nrow, layout)) return 0;
+        if (c->type == COL_TIME) return 0;
         if (role[i] != NO_ROLE || told || c->type != COL_CATEGORY || c->nword == 0) continue;
         told = !b->t->map && advice_of(c, b->t->nrow, known); /* a cache has its times, no layout gives it others */
         if (told || !best) best = c;
@@ -77,10 +75,30 @@ static err refuse_layout(const struct build *b, const u8 *role) {
                    best->word[0], best->name, layout);
 }
 
+/* Takes the first numbers that --time-format reads; refuses words of which it reads only some. */
+static err find_layout(struct build *b, const u8 *role) {
+    const char *layout = b->o->time_format;
+    char fix[MEND_PATH + 20], name[MEND_PATH];
+    for (i32 i = 0; i < b->t->ncol && layout && b->ntime == 0; i++) {
+        const struct column *c = &b->t->col[i];
+        if (role[i] != NO_ROLE || c->type == COL_TIME || !fits_layout(c, b->t->nrow, layout)) continue;
+        snprintf(fix, sizeof fix, "--time %s", mend_word(c->name, name));
+        if (c->type == COL_CATEGORY && !b->o->of_model)
+            return FAIL_AT(E205, b->t->path, fix, "--time-format '%s' fits cells of column \"%s\", which was read as words",
+                           layout, c->name);
+        if (c->type == COL_NUMBER && !table_lists(b->t, b->o->target, i)) b->time_col[b->ntime++] = i;
+    }
+    return 0;
+}
+
 static err strange_time(const struct build *b, const struct column *c) {
     static const char row[] = "--time-format row   (rows are the time)";
     char where[256], fix[TIME_ADVICE + 340], known[TIME_ADVICE], name[MEND_PATH], number[DIGITS];
-    const bool told = advice_of(c, b->t->nrow, known), words = c->type == COL_CATEGORY;
+    const bool words = c->type == COL_CATEGORY;
+    const char *serial = words ? NULL : time_serial(c->number, b->t->nrow);
+    const bool told = serial || advice_of(c, b->t->nrow, known);
+    if (serial) snprintf(known, sizeof known, "--time %s --time-format %s   (days since %s)", mend_word(c->name, name), serial,
+                         *serial == 'e' ? "1899-12-30" : "4713 BC");
     table_where(b->t, 0, c, where);
     snprintf(fix, sizeof fix, "%s%s%s   or   --ignore %s", told ? known : row, told || words ? "   or   " : "",
              told ? row : words ? "--time-format '%Y-%m-%d'   (spelt like the cells)" : "", mend_word(c->name, name));
@@ -123,6 +141,70 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
         return strange_time(b, c);
     }
     return 0;
+}
+
+/* True if words come in the order of times: each row has the word of the row before, a new one, or begins again. */
+static bool in_order(const struct column *c, i64 nrow) {
+    i64 jumps = 0;
+    for (i64 i = 1; i < nrow; i++) jumps += c->code[i] > c->code[i - 1] + 1;
+    return 10 * jumps <= nrow;
+}
+
+static void doubt(struct build *b, i32 col, const char *cell, const char *layout) {
+    const struct column *c = &b->t->col[col];
+    char name[MEND_PATH];
+    b->doubt_col = col;
+    snprintf(b->doubt, DOUBT_TEXT, "column \"%.200s\" is left out and the rows are counted, though its cells look like times "
+             "(\"%.60s\", ...)", c->name, cell);
+    mend_word(c->name, name);
+    snprintf(b->doubt_fix, DOUBT_TEXT, "--time %s --time-format '%s'   (spelt like the cells)   or   --time-format row   "
+             "(rows are the time)   or   --ignore %s", name, layout, name);
+}
+
+/* Numbers that may be years with a month or a fraction, 2020.01, or dates that do not begin with the year, 31012020: no name
+ * gives them away, and their digits are not enough to take them for times. */
+static const char *like_parts(const struct column *c, i64 nrow) {
+    static const char *const layouts[] = {"%d%m%Y", "%m%d%Y"};
+    bool years = nrow >= ROWS_LEAST && c->missing == 0, up[] = {years, years};
+    i64 t = 0, before[] = {INT64_MIN, INT64_MIN}, fractions = 0;
+    for (i64 i = 0; i < nrow && (years || up[0] || up[1]); i++) {
+        const f64 v = c->number[i];
+        char digits[DIGITS];
+        years = years && v >= 1600 && v < 2101 && (i == 0 || (v > c->number[i - 1] && v < c->number[i - 1] + 2));
+        fractions += v != floor(v);
+        snprintf(digits, sizeof digits, "%08.0f", v);
+        for (i32 k = 0; k < 2; k++) {
+            const struct time_parser p = {.kind = TIME_CUSTOM, .format = layouts[k]};
+            up[k] = up[k] && v == floor(v) && v > 1e6 && time_parse(&p, digits, strlen(digits), &t) && t > before[k] &&
+                    t < 7289654400 && (i == 0 || t - before[k] <= 366 * 86400); /* 2201 */
+            before[k] = t;
+        }
+    }
+    return up[0] ? layouts[0] : up[1] ? layouts[1] : years && 2 * fractions > nrow ? "%Y.%m" : NULL;
+}
+
+static void doubt_numbers(struct build *b, const u8 *role) {
+    i32 others = -1;
+    char cell[DIGITS];
+    for (i32 i = 0; i < b->t->ncol; i++) others += b->t->col[i].type == COL_NUMBER;
+    for (i32 i = 0; i < b->t->ncol && others > 0 && !b->o->of_model && !b->doubt[0]; i++) {
+        const struct column *c = &b->t->col[i];
+        const char *layout = c->type == COL_NUMBER && role[i] == NO_ROLE ? like_parts(c, b->t->nrow) : NULL;
+        if (!layout || table_lists(b->t, b->o->target, i)) continue;
+        snprintf(cell, sizeof cell, "%.15g", c->number[0]);
+        doubt(b, i, cell, layout);
+    }
+}
+
+/* No reader knows them: a warning names the first column of words that look like times. */
+static void doubt_words(struct build *b, const u8 *role) {
+    for (i32 i = 0; i < b->t->ncol && !b->o->of_model && !b->doubt[0]; i++) {
+        const struct column *c = &b->t->col[i];
+        i32 len[STRANGE_WORDS], n = 0;
+        if (c->type != COL_CATEGORY || role[i] != NO_ROLE || c->nword < ROWS_LEAST || !in_order(c, b->t->nrow)) continue;
+        for (; n < imin(c->nword, STRANGE_WORDS); n++) len[n] = (i32)strlen(c->word[n]);
+        if (time_like(c->word, len, n)) doubt(b, i, c->word[0], "%Y-%m-%d");
+    }
 }
 
 /* Splits a name into words in lower case, each between blanks: "pickupDate_2" gives " pickup date ". */
@@ -212,14 +294,6 @@ static err is_numbers(const struct table *t, const struct column *c, bool *yes) 
     return 0;
 }
 
-/* True if the list names the column. */
-static bool listed(const struct build *b, const char *list, i32 col) {
-    char name[256];
-    while (name_next(&list, name))
-        if (table_find(b->t, name) == col) return true;
-    return false;
-}
-
 /* True for numbers with one step between all of them: to ignore them hides nothing but the calendar. */
 static bool counts(const struct column *c, i64 nrow) {
     const f64 step = nrow > 1 ? c->number[1] - c->number[0] : 0;
@@ -237,18 +311,20 @@ static bool ascends(const struct column *c, i64 nrow) {
 /* Refuses numbers that are named for a date and are none, or that a layout reads as one: 44256, 202109. */
 static err refuse_strange_numbers(struct build *b, const u8 *role) {
     static const char *const dates[] = {"date", "datetime", "timestamp", "ds", "datum", "fecha"};
-    char unused[TIME_ADVICE];
+    char unused[TIME_ADVICE], words[NAME_WORDS];
     i32 others = -1;
     bool years;
     for (i32 i = 0; i < b->t->ncol; i++) others += b->t->col[i].type == COL_NUMBER;
     for (i32 i = 0; i < b->t->ncol && others > 0; i++) {
         const struct column *c = &b->t->col[i];
         if (c->type != COL_NUMBER || role[i] != NO_ROLE || c->missing == b->t->nrow || like_time(c->name, &years) <= 0) continue;
+        words_of(c->name, words);
         bool like = !strcasecmp(c->name, "time") && !counts(c, b->t->nrow);
         for (size_t k = 0; k < COUNT(dates); k++)
             like |= !strcasecmp(c->name, dates[k]) && (c->number[0] > 1 || !counts(c, b->t->nrow));
-        like |= ascends(c, b->t->nrow) && advice_of(c, b->t->nrow, unused);
-        if (like && !listed(b, b->o->target, i)) return strange_time(b, c);
+        const bool serial = has_word(" date datum fecha ", words, false) && time_serial(c->number, b->t->nrow);
+        like |= ascends(c, b->t->nrow) && (serial || advice_of(c, b->t->nrow, unused));
+        if (like && !table_lists(b->t, b->o->target, i)) return strange_time(b, c);
     }
     return 0;
 }
@@ -261,7 +337,7 @@ static err find_numbers(struct build *b, const u8 *role) {
         const struct column *c = &b->t->col[i];
         bool yes = false;
         if (c->type == COL_NUMBER && role[i] == NO_ROLE) TRY(is_numbers(b->t, c, &yes));
-        if (yes && !listed(b, b->o->target, i)) b->time_col[b->ntime++] = i;
+        if (yes && !table_lists(b->t, b->o->target, i)) b->time_col[b->ntime++] = i;
     }
     return 0;
 }
@@ -283,10 +359,14 @@ static bool lacks_clock(const struct build *b) {
 err build_find_time(struct build *b, const u8 *role) {
     for (i32 i = 0; i < b->t->ncol && b->ntime == 0; i++)
         if (b->t->col[i].type == COL_TIME && role[i] == NO_ROLE) b->time_col[b->ntime++] = i;
+    if (b->ntime == 0) TRY(find_layout(b, role));
     if (b->ntime == 0) TRY(refuse_layout(b, role));
     if (b->ntime == 0) b->ntime = build_time_parts(b, role, false, b->time_col);
     if (b->ntime == 0) TRY(find_numbers(b, role));
     if (b->ntime == 1 && lacks_clock(b)) b->ntime += build_time_parts(b, role, true, b->time_col + 1);
     if (b->ntime == 0) TRY(refuse_strange_time(b, role));
-    return b->ntime ? 0 : refuse_strange_numbers(b, role);
+    if (b->ntime == 0) TRY(refuse_strange_numbers(b, role));
+    if (b->ntime == 0) doubt_words(b, role);
+    if (b->ntime == 0) doubt_numbers(b, role);
+    return 0;
 }

@@ -73,17 +73,9 @@ static bool has_role(const struct build *b, const struct column *c) {
     return role;
 }
 
-static bool is_ignored(const struct build *b, const struct column *c) {
-    const char *list = b->o->ignore;
-    char name[256];
-    while (name_next(&list, name))
-        if (strcmp(name, c->name) == 0) return true;
-    return false;
-}
-
 /* Words, or whole numbers, in every row. */
 static bool could_be_id(const struct build *b, const struct column *c) {
-    if ((c->type != COL_CATEGORY && c->type != COL_NUMBER) || has_role(b, c) || is_ignored(b, c)) return false;
+    if ((c->type != COL_CATEGORY && c->type != COL_NUMBER) || has_role(b, c) || name_listed(b->o->ignore, c->name)) return false;
     bool varies = false;
     for (i64 i = 0; i < b->n; i++) {
         const f64 v = value_of(b, c, i);

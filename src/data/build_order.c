@@ -27,10 +27,7 @@ struct key {
 
 /* True for a text column that could identify series of at least two rows each; --ignore excludes it. */
 static bool could_name(const struct build *b, const struct column *c) {
-    const char *list = b->o->ignore;
-    char name[256];
-    while (name_next(&list, name))
-        if (!strcmp(name, c->name)) return false;
+    if (name_listed(b->o->ignore, c->name)) return false;
     return c->type == COL_CATEGORY && c->nword > 1 && 2 * (i64)c->nword <= b->n + 1;
 }
 

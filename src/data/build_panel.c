@@ -328,13 +328,7 @@ static err check_holes(struct build *b) {
 
 /* ------------------------------------------------------------------ static columns ------------------------------------------ */
 
-bool build_is_static(const struct build *b, i32 col) {
-    const char *list = b->o->fixed;
-    char name[256];
-    while (name_next(&list, name))
-        if (table_find(b->t, name) == col) return true;
-    return false;
-}
+bool build_is_static(const struct build *b, i32 col) { return table_lists(b->t, b->o->fixed, col); }
 
 static bool has_value(const struct column *c, i64 row) {
     return c->type == COL_CATEGORY ? c->code[row] >= 0 : !isnan(c->number[row]);

@@ -183,6 +183,23 @@ static err find_ids(struct build *b, u8 *role) {
     return 0;
 }
 
+/* Refuses a --time-format that the time does not need: timestamps of Parquet or Arrow, a copy of `stretto cache`, parts of a time
+ * in columns. */
+static err refuse_unused_layout(const struct build *b) {
+    const char *layout = b->o->of_model ? "" : text_or(b->o->time_format, "");
+    bool used = !*layout || b->ntime == 0;
+    i64 t;
+    for (i32 k = 0; k < b->ntime; k++) {
+        const struct column *c = &b->t->col[b->time_col[k]];
+        const bool number = c->type == COL_NUMBER && b->ntime == 1;
+        used |= c->type == COL_TIME ? c->by_layout : number && build_time_of(layout, c->number[0], &t);
+    }
+    if (used) return 0;
+    const struct column *c = &b->t->col[b->time_col[0]];
+    return FAIL_AT(E205, b->t->path, "--time-format auto", "--time-format '%s' is not used: column \"%s\" holds %s", layout,
+                   c->name, c->type == COL_TIME ? "timestamps, which are no text" : "a part of the time");
+}
+
 static err find_time(struct build *b, u8 *role) {
     const char *list = b->o->time;
     char name[256];
@@ -195,14 +212,14 @@ static err find_time(struct build *b, u8 *role) {
         TRY(give(b, role, col, ROLE_TIME));
         if (!by_row) b->time_col[b->ntime++] = col;
     }
-    if (b->ntime > 0 || by_row) return 0;
-    TRY(build_find_time(b, role));
+    if (by_row) return 0;
+    if (b->ntime == 0) TRY(build_find_time(b, role));
     for (i32 k = 0; k < b->ntime; k++) role[b->time_col[k]] = ROLE_TIME;
-    return 0;
+    return refuse_unused_layout(b);
 }
 
-/* True if most of the names [n] are times: dates, or numbers that count up such as years. */
-static bool name_times(const char *const *names, i32 n, i32 *first) {
+/* True if most of the names [n] are times: dates, or numbers that count up such as years (*numbers). */
+static bool name_times(const char *const *names, i32 n, i32 *first, bool *numbers) {
     i32 times = 0, *len;
     bool unused;
     if (mem_new((void **)&len, n, sizeof *len) < 0) return false;
@@ -219,6 +236,7 @@ static bool name_times(const char *const *names, i32 n, i32 *first) {
         up = time_parse(&p, names[i], (size_t)len[i], &t) && (i == 0 || (t > before && t - before <= 366 * 86400));
     }
     if (up) *first = 0, times = n;
+    *numbers = up;
     mem_free(len);
     return times >= SWAPPED_LEAST && 2 * times >= n;
 }
@@ -226,21 +244,27 @@ static bool name_times(const char *const *names, i32 n, i32 *first) {
 /* Refuses a table in which every row is a series: it has times as column names, or few rows that begin with words of their own
  * and are long. */
 static err refuse_swapped(const struct build *b, const u8 *role) {
-    static const char fix[] = "--orient rows   or   --orient columns   (each column is a series)";
+    static const char columns[] = "--orient columns   (each column is a series)   or   --orient rows";
+    static const char rows[] = "--orient rows   or   --orient columns   (each column is a series)";
     const struct column *c = &b->t->col[0];
+    const bool dates = b->ntime > 0 && b->time_col[0] == 0; /* the rows have times of their own */
     const char **names;
     i32 first = 0, n = 0;
+    bool numbers = false;
     if (b->o->columns || b->o->of_model || b->t->turned || b->t->map) return 0;
     NEW(names, b->t->ncol);
     for (i32 i = 0; i < b->t->ncol; i++)
         if (b->t->col[i].type == COL_NUMBER && role[i] == ROLE_NONE) names[n++] = b->t->col[i].name;
-    const char *time = name_times(names, n, &first) ? names[first] : NULL;
+    const char *time = name_times(names, n, &first, &numbers) ? names[first] : NULL;
     mem_free(names);
+    if (numbers && dates) return 0; /* ids: 1001, 1002 */
     if (time)
-        return FAIL_AT(E214, b->t->path, fix, "the columns are named by times (\"%s\", ...): each row is a series here", time);
-    const bool words = c->type == COL_CATEGORY && c->nword == b->t->nrow && c->missing == 0 && !*text_or(b->o->target, "");
+        return FAIL_AT(E214, b->t->path, dates ? columns : rows,
+                       "the columns are named by times (\"%s\", ...): each row is a series here", time);
+    const bool words = c->type == COL_CATEGORY && c->nword == b->t->nrow && c->missing == 0 && !*text_or(b->o->target, "") &&
+                       !b->doubt[0];
     if (!words || n < ROWS_WIDE || n < ROWS_WIDE * b->t->nrow || n + 1 < b->t->ncol) return 0;
-    return FAIL_AT(E214, b->t->path, fix,
+    return FAIL_AT(E214, b->t->path, rows,
                    "%lld rows of %d numbers, each after a word of its own (\"%s\", ...): is each row a series?",
                    (long long)b->t->nrow, n, c->word[0]);
 }

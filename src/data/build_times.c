@@ -7,9 +7,11 @@
 #include "base/spill.h"
 #include "base/str.h"
 #include "data/build.h"
+#include "data/mend.h"
 
 enum unit {
-    UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNIT_QUARTER, UNIT_WEEK, UNIT_YEARDAY, UNIT_HHMM, UNITS
+    UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND,
+    UNIT_QUARTER, UNIT_WEEK, UNIT_YEARDAY, UNIT_HHMM, UNIT_PERIOD, UNITS
 };
 
 static const struct {
@@ -25,7 +27,8 @@ static const struct {
                   {" quarter qtr q quartal trimestre ", 1, 4, "no quarter"},
                   {" week wk isoweek w woche kw kalenderwoche semaine semana ", 1, 53, "no week"},
                   {" doy yday dayofyear yearday j ", 1, 366, "no day of the year"},
-                  {" hhmm ", 0, 2400, "no time of day as 1330"}};
+                  {" hhmm ", 0, 2400, "no time of day as 1330"},
+                  {"", 1, 12, "the average of a year, no part of it"}};
 static const char clock_names[] = " time clock hhmm tod uhrzeit ";
 
 static bool has_name(const char *names, const char *name) {
@@ -66,23 +69,67 @@ static err bad_part(const struct build *b, i64 row, i32 col, const char *why) {
                    cell, c->name, why);
 }
 
+/* A period that is the average of its year, among those that are parts of it. */
+static err average(const struct build *b, i64 row, const struct column *c) {
+    char where[256], fix[2 * MEND_PATH + 80], from[MEND_PATH], to[MEND_PATH];
+    const char *word = c->word[c->code[row]];
+    i64 n = 0;
+    for (i64 i = 0; i < b->t->nrow; i++) n += c->code[i] >= 0 && !strcmp(c->word[c->code[i]], word);
+    table_where(b->t, row, c, where);
+    snprintf(fix, sizeof fix, "leave out the rows of %s", word);
+    if (table_is_file(b->t))
+        snprintf(fix, sizeof fix, "grep -vw %s %s > %s", word, mend_from(b->t->path, from), mend_to(b->t->path, "periods", to));
+    return FAIL_AT(E205, where, fix, "\"%s\" in time column \"%s\": %s; %lld such row%s", word, c->name,
+                   units[UNIT_PERIOD].none, (long long)n, n == 1 ? "" : "s");
+}
+
+/* The --time-format as layout for numbers; NULL = there is none, or another reader's. */
+static const char *number_layout(const struct build *b, f64 first) {
+    const char *layout = text_or(b->o->time_format, NULL);
+    i64 t;
+    return layout && build_time_of(layout, first, &t) ? layout : NULL;
+}
+
+bool build_time_of(const char *layout, f64 v, i64 *t) {
+    const struct time_parser p = {.kind = TIME_CUSTOM, .format = layout};
+    char text[32];
+    snprintf(text, sizeof text, "%.15g", v);
+    return !isnan(v) && time_parse(&p, text, strlen(text), t);
+}
+
 /* A single numeric time column. */
 static err single_number(struct build *b, i32 col) {
     const f64 *v = b->t->col[col].number;
-    enum time_kind kind = time_guess_numbers(v, b->t->nrow);
+    const char *layout = number_layout(b, v[0]);
+    enum time_kind kind = layout ? TIME_CUSTOM : time_guess_numbers(v, b->t->nrow);
     if (kind == TIME_NONE) kind = time_guess_numbers(v, 1); /* to report the first row of another kind */
     for (i64 i = 0; i < b->t->nrow; i++)
-        if (isnan(v[i]) || !time_of_number(kind, v[i], &b->time[i]))
+        if (isnan(v[i]) || !(layout ? build_time_of(layout, v[i], &b->time[i]) : time_of_number(kind, v[i], &b->time[i])))
             return bad_part(b, i, col, "no year, no date as 20110102, and no seconds since 1970");
     return 0;
 }
 
-/* Words that are part of a time: 05:00 or 5:00 PM (seconds), Jan or March (number of the month), Q1, W05. */
+/* Periods of a year as statistical offices write them: M01, Q01, S01 (half years), A01. *v: the month in which the period begins,
+ * or 13 for M13, Q05 and S03, which are averages of the year. */
+static bool read_period(const char *word, i64 *v) {
+    static const char letters[] = "MQSA";
+    static const i32 periods[] = {12, 4, 2, 1};
+    const char *at = word[0] ? strchr(letters, word[0]) : NULL;
+    i64 n;
+    if (!at || strlen(word) != 3 || !str_to_i64(word + 1, 2, &n)) return false;
+    const i32 most = periods[at - letters];
+    *v = n == most + 1 ? 13 : 12 / most * (n - 1) + 1;
+    return n >= 1 && n <= most + (most > 1);
+}
+
+/* Words that are part of a time: 05:00 or 5:00 PM (seconds), Jan or March (number of the month), Q1, W05, M01. */
 static bool read_word(const char *word, enum unit *u, i64 *v) {
     const struct time_parser clock = {.kind = TIME_CLOCK}, month = {.kind = TIME_CUSTOM, .format = "%b"};
     struct civil c;
     const size_t n = strlen(word);
     const int letter = word[0] | 32;
+    *u = UNIT_PERIOD;
+    if (read_period(word, v)) return true;
     *u = letter == 'q' ? UNIT_QUARTER : UNIT_WEEK;
     if (n > 1 && n < 4 && (letter == 'q' || letter == 'w') && str_to_i64(word + 1, n - 1, v)) /* Q1, W05 */
         return *v >= units[*u].least && *v <= units[*u].most;
@@ -116,9 +163,11 @@ static err row_time(struct build *b, i64 row, const enum unit *unit) {
         if (col->type == COL_TIME) sum += col->time[row];
         else if (k == 0 && u == UNIT_DAY && time_of_number(TIME_COMPACT, v, &t)) sum += t; /* 20110102 */
         else if (col->type == COL_CATEGORY && u == UNIT_HOUR) continue;
+        else if (u == UNIT_PERIOD && v > 12) return average(b, row, col);
         else if (!(v >= units[u].least && v <= units[u].most) || v != floor(v) || (u == UNIT_HHMM && fmod(v, 100) >= 60))
             return bad_part(b, row, b->time_col[k], units[u].none);
         else if (u == UNIT_YEAR) c.year = (i64)v;
+        else if (u == UNIT_PERIOD) c.month = (i32)v;
         else if (u == UNIT_QUARTER) c.month = 3 * (i32)v - 2;
         else if (u == UNIT_WEEK) week = (i64)v;
         else if (u == UNIT_YEARDAY) yearday = (i64)v, yearday_col = b->time_col[k];
@@ -186,12 +235,13 @@ static i32 part_of(const struct build *b, const u8 *role, enum unit u) {
 }
 
 i32 build_time_parts(const struct build *b, const u8 *role, bool clock_only, i32 *col) {
-    static const enum unit chains[][6] = {{UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND},
+    static const enum unit chains[][6] = {{UNIT_YEAR, UNIT_PERIOD, UNITS},
+                                          {UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND},
                                           {UNIT_YEAR, UNIT_YEARDAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNITS},
                                           {UNIT_YEAR, UNIT_QUARTER, UNITS},
                                           {UNIT_YEAR, UNIT_WEEK, UNITS},
                                           {UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNITS}};
-    for (size_t k = clock_only ? 4 : 0; k < (clock_only ? 5 : 4); k++) {
+    for (size_t k = clock_only ? 5 : 0; k < (clock_only ? 6 : 5); k++) {
         i32 n = 0, c = 0;
         while (n < 6 && chains[k][n] < UNITS && (c = part_of(b, role, chains[k][n])) >= 0) col[n++] = c;
         if (n > 1 || (clock_only && n > 0)) return n;
@@ -211,7 +261,7 @@ static err read_bound(i32 zone, const char *flag, const char *text, bool end, i6
     else if (n <= 10) span.step = 86400;
     else span.step = n <= 16 ? 60 : 1;
     i32 own;
-    if (time_offset(text, (i64)n, &own)) *out += zone;
+    if (time_offset(&date, text, (i64)n, &own)) *out += zone;
     if (end) *out = time_add(*out, &span, 1) - 1;
     return 0;
 }

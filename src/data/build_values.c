@@ -389,7 +389,10 @@ static err keep_id_columns(const struct build *b, struct series *s) {
 static err keep_lines(const struct build *b, struct series *s) {
     const struct table *t = b->t;
     s->lines = !b->panel && !t->turned;
-    for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(t, b->row[i]);
+    for (i64 i = 0; i < s->nrow; i++) {
+        const i64 row = b->panel && b->o->lines_of ? build_row(b, b->o->lines_of - 1, i) : b->row[i];
+        s->line[i] = row < 0 ? -1 : table_line(t, row);
+    }
     ARENA_NEW(&s->names, s->part, t->npart);
     for (i32 k = 0; k < t->npart; k++) {
         s->part[k] = t->part[k];
@@ -428,6 +431,8 @@ err build_values(struct build *b, struct series *s) {
         s->filled = NULL;
     }
     TRY(arena_keep(&s->names, &s->roles, b->roles));
+    if (b->doubt[0]) TRY(arena_keep(&s->names, &s->doubt, b->doubt));
+    if (b->doubt[0]) TRY(arena_keep(&s->names, &s->doubt_fix, b->doubt_fix));
     TRY(keep_time_columns(b, s));
     TRY(keep_id_columns(b, s));
     TRY(keep_spans(b, s));

@@ -17,14 +17,6 @@
 
 enum { LEAK_COLUMNS = 200, SUSPECTS = 6, LINE_ROWS = 32 };
 
-static void warn(struct findings *f, i32 code, const char *where, const char *fix, const char *text) {
-    struct err_record r = {.code = code};
-    snprintf(r.where, sizeof r.where, "%s", where);
-    snprintf(r.text, sizeof r.text, "%s", text);
-    snprintf(r.fix, sizeof r.fix, "%s", fix);
-    findings_add(f, true, NO_COLUMN, &r);
-}
-
 /* Numeric columns that could leak the target: not targets, times, --past or --ignore. */
 static err leak_columns(const struct build *b, i32 *list, i32 *n) {
     const char *ignore = b->o->ignore;
@@ -82,7 +74,7 @@ static void report_leak(const struct build *b, struct findings *f, i32 target, c
     if (k->y) str_list_add(&list, k->y->name);
     snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", mend_words(str_text(&list), names), names);
     str_free(&list);
-    warn(f, 34, "", fix, text);
+    findings_warn(f, 34, NO_COLUMN, fix, text);
 }
 
 /* The line through the rows of x and the target t: t = a x + b. Returns the rows, or 0 where it leaves more than a millionth of
@@ -118,7 +110,7 @@ static void report_line(const struct build *b, struct findings *f, i32 target, c
     str_list_add(&list, x->name);
     snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", mend_words(str_text(&list), names), names);
     str_free(&list);
-    warn(f, 34, "", fix, text);
+    findings_warn(f, 34, NO_COLUMN, fix, text);
 }
 
 static err find_leaks(const struct build *b, struct findings *f, const struct freq *freq) {
@@ -237,7 +229,7 @@ static err find_suspects(const struct build *b, struct findings *f, const struct
         said += text.len > before;
     }
     mem_free(buf);
-    if (text.len) warn(f, 31, "", "", str_text(&text));
+    if (text.len) findings_warn(f, 31, NO_COLUMN, "", str_text(&text));
     err e = str_ok(&text);
     str_free(&text);
     return e;
@@ -247,7 +239,7 @@ err check_table(const struct table *t, const struct series_options *o, struct fi
     *out = (struct findings){0};
     struct series *made = NULL;
     TRY(series_inspect(t, o, out, &made));
-    if (t->doubt) warn(out, t->doubt_code ? t->doubt_code : 35, "", t->doubt_fix, t->doubt);
+    if (t->doubt) findings_warn(out, t->doubt_code ? t->doubt_code : 35, NO_COLUMN, t->doubt_fix, t->doubt);
     struct findings ignored = {0};
     struct build b = {.t = t, .o = o, .found = &ignored};
     struct freq freq = {.season = 1};

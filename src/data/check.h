@@ -19,7 +19,10 @@ struct findings {
     struct finding item[FINDINGS_MAX];
 };
 
+enum { W38 = 38 }; /* a column of times left out, of warnings.def */
+
 void findings_add(struct findings *f, bool warning, i32 column, const struct err_record *r);
+void findings_warn(struct findings *f, i32 code, i32 column, const char *fix, const char *text);
 /* Errors first, then warnings. *s (s may be NULL): the series, or NULL if there are errors. */
 err check_table(const struct table *t, const struct series_options *o, struct findings *out, struct series **s);
 

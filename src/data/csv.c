@@ -52,6 +52,7 @@ static err make_columns(struct csv *c) {
         } else if (field->kind == FIELD_TIME) {
             col->type = COL_TIME;
             col->order = field->order;
+            col->by_layout = field->time.kind == TIME_CUSTOM;
             if (!col->time) NEW_SPILL(col->time, t->nrow);
             if (!col->offset && field->zoned) NEW_SPILL(col->offset, t->nrow);
         } else {

@@ -63,7 +63,7 @@ static void store(struct parse *s, i32 field, const char *p, i64 n) {
         if (s->tally->bad[f->col]++ < CSV_PROBLEMS) problem(s, field + 1, 0, p, n);
     } else if (f->zoned) {
         i32 zone;
-        s->c->t->col[f->col].offset[s->row] = time_offset(p, n, &zone) ? zone + 86400 : 0;
+        s->c->t->col[f->col].offset[s->row] = time_offset(&f->time, p, n, &zone) ? zone + 86400 : 0;
     }
 }
 

@@ -269,7 +269,7 @@ static err keep_seen(struct csv *c, struct csv_field *field, const char **cell, 
     for (i32 i = 0, k = 0; i < n && k < CSV_SEEN; i += imax(1, n / CSV_SEEN)) {
         i32 zone;
         if (!time_parse(&field->time, cell[i], (size_t)len[i], &t)) continue;
-        field->zoned |= time_offset(cell[i], len[i], &zone);
+        field->zoned |= time_offset(&field->time, cell[i], len[i], &zone);
         char *text;
         ARENA_NEW(&c->memory, text, len[i] + 1);
         memcpy(text, cell[i], (size_t)len[i]);

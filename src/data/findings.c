@@ -1,4 +1,5 @@
 /* findings.c - collects the problems and doubts of reading a table and building a series; helpers of both. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -11,6 +12,13 @@ void findings_add(struct findings *f, bool warning, i32 column, const struct err
         return;
     }
     f->item[f->n++] = (struct finding){warning, column, *r};
+}
+
+void findings_warn(struct findings *f, i32 code, i32 column, const char *fix, const char *text) {
+    struct err_record r = {.code = code};
+    snprintf(r.text, sizeof r.text, "%s", text);
+    snprintf(r.fix, sizeof r.fix, "%s", fix);
+    findings_add(f, true, column, &r);
 }
 
 err build_problem(struct build *b, i32 column, err e) {

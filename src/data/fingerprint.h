@@ -55,9 +55,14 @@ struct data_change {
     struct split split; /* that of the fingerprint; the test part ends earlier if its rows are gone */
     const char *file;   /* of a folder, in which the first difference begins; NULL = the data file. It is the series' */
     i64 line;           /* of the first difference; 0 = not known, or the row is spread over several lines */
+    i32 column;         /* of the first difference in values, among those of the series; -1 = it is in times or words */
+    i64 from, to;       /* its rows */
     char text[700];     /* the first difference: column, rows, what was and what is; "" if DATA_SAME */
     const char *why;    /* DATA_LOST: why training cannot go on; else NULL */
 };
+
+/* The file that holds a line of a table of several files (NULL = one file); *line becomes the number of the line in it. */
+const char *fingerprint_file(const struct series *s, i64 *line);
 
 /* Compares an unscaled series with the fingerprint of an earlier read. */
 err fingerprint_compare(const struct fingerprint *was, const struct series *s, struct data_change *out);

@@ -78,8 +78,7 @@ static bool renamed(const struct comparison *c, bool *values) {
 
 /* ------------------------------------------------------------------ rows ---------------------------------------------------- */
 
-/* The file that holds a line of the joined table (NULL = one file); *line becomes the number of the line in it. */
-static const char *own_line(const struct series *s, i64 *line) {
+const char *fingerprint_file(const struct series *s, i64 *line) {
     i32 k = s->npart - 1;
     while (k > 0 && s->part[k].line > *line) k--;
     if (k < 0) return NULL;
@@ -98,7 +97,7 @@ static void find_lines(const struct series *s, i64 lo, i64 hi, struct data_chang
         last = s->line[i];
     }
     if (!first) return;
-    const char *file = own_line(s, &first), *end = own_line(s, &last);
+    const char *file = fingerprint_file(s, &first), *end = fingerprint_file(s, &last);
     if (!out->line) out->file = file;
     if (!out->line) out->line = first;
     if (file != end) snprintf(text, LINES, "from line %lld to line %lld of %.80s", (long long)first, (long long)last, end);
@@ -142,6 +141,10 @@ static void add_values(const struct comparison *c, i32 column, i64 block, struct
 static void block_text(const struct comparison *c, i32 column, i64 block) {
     const struct print_range r = fingerprint_range(c->was, block);
     const bool one = r.hi == r.lo + 1;
+    const i32 number = column - (c->s->time != NULL);
+    c->out->column = number < c->s->ncol ? number : -1;
+    c->out->from = r.lo;
+    c->out->to = r.hi;
     char what[120], place[LINES] = "", span[72] = "", values[200] = "";
     if (strcmp(c->was->column[column].role, "time") == 0) snprintf(what, sizeof what, "the time%s", one ? "" : "s");
     else snprintf(what, sizeof what, "the value%s of column \"%.80s\"", one ? "" : "s", c->was->column[column].name);
@@ -210,7 +213,7 @@ static err compare_rows(struct comparison *c) {
 
 err fingerprint_compare(const struct fingerprint *was, const struct series *s, struct data_change *out) {
     struct comparison c = {.was = was, .s = s, .out = out};
-    *out = (struct data_change){.split = was->split};
+    *out = (struct data_change){.split = was->split, .column = -1};
     c.now = (struct fingerprint){.rows = was->rows, .step = was->step, .nblock = was->nblock, .split = was->split};
     err e = fingerprint_columns(s, &c.now);
     if (e >= 0) e = same_shape(&c) ? compare_rows(&c) : lost(out, other_columns);

@@ -63,14 +63,6 @@ static err bad_syntax(const struct jsonl *j, const struct jsonl_line *l) {
     return bad_line(j, l, E202, "jq -c . OLD > NEW   (an object a line)   or   repair the line", l->why);
 }
 
-static bool is_ignored(const struct read_options *o, const char *key) {
-    const char *list = o->ignore;
-    char name[256];
-    while (name_next(&list, name))
-        if (!strcmp(name, key)) return true;
-    return false;
-}
-
 static err refuse_nested(const struct jsonl *j, const struct jsonl_line *l, const char *key, const struct jsonl_text *type) {
     char fix[400], text[200], word[MEND_PATH];
     snprintf(fix, sizeof fix, "--ignore %s   or   write its values under names of their own", mend_word(key, word));
@@ -106,7 +98,7 @@ static err count_line(struct jsonl *j, struct jsonl_line *l) {
         struct key *key = NULL;
         TRY(key_of(j, l, &k, &key));
         const char *name = vocab_word(&j->keys, (i32)(key - j->key));
-        if (kind == JSONL_NESTED && !is_ignored(j->a.o, name)) return refuse_nested(j, l, name, &v);
+        if (kind == JSONL_NESTED && !name_listed(j->a.o->ignore, name)) return refuse_nested(j, l, name, &v);
         key->nested += kind == JSONL_NESTED;
         key->numbers += kind == JSONL_NUMBER;
         key->flags += kind == JSONL_TRUE || kind == JSONL_FALSE;

@@ -53,6 +53,12 @@ const char *mend_word(const char *name, char out[MEND_PATH]) {
     return out;
 }
 
+const char *mend_ignore(const char *name, char out[MEND_IGNORE]) {
+    char word[MEND_PATH];
+    snprintf(out, MEND_IGNORE, "--ignore %s", mend_word(name, word));
+    return out;
+}
+
 const char *mend_from(const char *path, char out[MEND_PATH]) {
     char name[MEND_PATH - 20];
     const size_t n = strlen(path);

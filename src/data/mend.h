@@ -13,6 +13,9 @@ const char *mend_data(const char *path, char out[MEND_PATH]);
 
 /* A column name or cell word as an item of a list option (--ignore, --na): quoted if needed, commas escaped. */
 const char *mend_word(const char *name, char out[MEND_PATH]);
+/* "--ignore NAME", the remedy for a column that is of no use. */
+enum { MEND_IGNORE = MEND_PATH + 10 };
+const char *mend_ignore(const char *name, char out[MEND_IGNORE]);
 /* A list made with str_list_add, quoted if needed. */
 const char *mend_words(const char *list, char out[MEND_PATH]);
 

@@ -13,6 +13,13 @@ bool name_next(const char **list, char name[256]) {
     return false;
 }
 
+bool name_listed(const char *list, const char *wanted) {
+    char name[256];
+    while (name_next(&list, name))
+        if (!strcmp(name, wanted)) return true;
+    return false;
+}
+
 i32 name_find(const char *const *names, i32 n, const char *wanted) {
     for (i32 i = 0; i < n; i++)
         if (!strcmp(names[i], wanted)) return i;

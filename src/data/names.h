@@ -8,6 +8,9 @@
 /* Next name of a comma-separated list (may be NULL), trimmed; advances *list; false at the end. */
 bool name_next(const char **list, char name[256]);
 
+/* True if the list (may be NULL) has this name. */
+bool name_listed(const char *list, const char *wanted);
+
 /* Index of a column by name, else by its number from 1 or "last", else by its name in another case if only one has it; or -1. */
 i32 name_find(const char *const *names, i32 n, const char *wanted);
 err name_need(const char *file, const char *const *names, i32 n, const char *wanted, const char *flag, i32 *out); /* E102 */

@@ -57,6 +57,7 @@ struct series {
     const char **cat_name;
     struct freq freq;
     const char *roles; /* "target units; time date; left out: ..." for messages */
+    const char *doubt, *doubt_fix; /* a column left out although it looks like the time; NULL = none */
     const char *time_columns; /* "date,hour", as for --time; "" = the row number is the time, or a name has a comma */
     const char *id_columns; /* of a panel: "shop,item", as for --id; else "" */
     f64 *mean, *dev; /* [ncol] scale: v = (x - mean) / dev. Before series_scale dev is 1 and mean is 0, or the first value if

@@ -30,6 +30,7 @@ err series_inspect(const struct table *t, const struct series_options *o, struct
     if (e >= 0) e = build(&b, s);
     if (e < 0) e = build_problem(&b, NO_COLUMN, e); /* a problem that prevents further checks */
     bool bad = e < 0 || b.bad;
+    if (found && b.doubt[0]) findings_warn(found, W38, b.doubt_col, b.doubt_fix, b.doubt);
     build_free(&b);
     delta_free(&longer);
     if (bad) series_free(s);

@@ -26,6 +26,7 @@ struct series_options {
     const char *resample;    /* "1h", "1d:sum": rows become rows of this step */
     bool time_delta;         /* rows are the steps, the time between them an input (build_delta.c) */
     const char *since, *until; /* times; until includes the whole day, month or year; row numbers if rows have no time */
+    i32 lines_of;            /* of a panel: series.line has the lines of this series, numbered from 1; 0 = of no one */
     bool of_model;           /* the lists come from a trained model: columns keep their order, and a constant target is allowed */
 };
 

@@ -38,7 +38,7 @@ static err part(const struct series *s, const char *flag, const char *text, i64 
     } else if (time_parse(&date, text, n, &t)) {
         if (!s->time) return FAIL(E106, "%s %s is a date, but the rows have no times", flag, text);
         i32 zone;
-        *begin = row_of(s, t + (time_offset(text, (i64)n, &zone) ? s->freq.zone : 0));
+        *begin = row_of(s, t + (time_offset(&date, text, (i64)n, &zone) ? s->freq.zone : 0));
         if (*begin >= end) {
             char last[32], fix[40];
             row_label(s, lmax(0, end - 1), last);

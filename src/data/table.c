@@ -75,6 +75,13 @@ i32 table_find(const struct table *t, const char *name) {
     return i;
 }
 
+bool table_lists(const struct table *t, const char *list, i32 col) {
+    char name[256];
+    while (name_next(&list, name))
+        if (table_find(t, name) == col) return true;
+    return false;
+}
+
 err table_need(const struct table *t, const char *name, const char *flag, i32 *out) {
     const char **names;
     *out = indexed(t, name);

@@ -29,6 +29,7 @@ struct column {
     bool zoned;            /* COL_TIME: the cells have offsets from UTC; times are those of the zone */
     i32 zone;              /* its offset: that of the first cell, in seconds east */
     i32 *offset;           /* while a file is read: [nrow] offset of a cell + 1 day, 0 = it has none; else NULL */
+    bool by_layout;        /* COL_TIME: read in the --time-format */
     i32 order;             /* COL_TIME: enum time_order of its cells in the file, 0 = not known */
     i32 *code;             /* COL_CATEGORY: [nrow] index into words, -1 = missing */
     const char **word;     /* [nword] */
@@ -101,6 +102,7 @@ void table_drop_columns(struct table *t); /* frees the columns of a table that i
 
 bool column_constant(const struct column *c, i64 nrow, f64 *value); /* a number, equal in all rows that have one */
 i32 table_find(const struct table *t, const char *name);                     /* index or -1 */
+bool table_lists(const struct table *t, const char *list, i32 col);          /* true if the list (or NULL) names the column */
 err table_need(const struct table *t, const char *name, const char *flag, i32 *out); /* or E102 with the nearest name */
 i64 table_line(const struct table *t, i64 row);                              /* line in the file, from 1 */
 /* The place of a row, or of a cell in column c (c may be NULL), for messages. */

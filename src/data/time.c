@@ -3,7 +3,6 @@
 #include "data/time.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <string.h>
 
 #include "data/timefmt.h"
@@ -47,8 +46,19 @@ static const char *read_dmy(const char *s, const char *end, bool month_first, i6
     return time_rest(p, end, out);
 }
 
+/* Q1 2011, Q1-2011, H2/2011: the part in front of its year. */
+static const char *read_part_first(const char *s, const char *end, i64 *out) {
+    i64 y, n;
+    const int letter = s < end ? *s | 32 : 0, months = letter == 'q' ? 3 : letter == 'h' ? 6 : 0;
+    const char *p = months ? time_digits(s + 1, end, 1, 1, &n) : NULL;
+    if (!p || p == end || (*p != ' ' && *p != '-' && *p != '/')) return NULL;
+    p = time_digits(p + 1, end, 4, 4, &y);
+    return p && n >= 1 && n <= 12 / months && time_date(y, months * (n - 1) + 1, 1, out) ? p : NULL;
+}
+
 static const char *read_period(const char *s, const char *end, i64 *out) {
     i64 y, n, day = 1;
+    if (s < end && (u8)(*s - '0') > 9) return read_part_first(s, end, out);
     const char *p = time_digits(s, end, 4, 4, &y);
     while (p && p < end && (*p == '-' || *p == ' ')) p++;
     if (!p || p == end) return NULL;
@@ -59,36 +69,6 @@ static const char *read_period(const char *s, const char *end, i64 *out) {
     if (months) return n >= 1 && n <= 12 / months && time_date(y, months * (n - 1) + 1, 1, out) ? p : NULL;
     const char *q = time_digits(p + (p < end && *p == '-'), end, 1, 1, &day);
     return time_week(y, n, q ? day : 1, out) ? q ? q : p : NULL;
-}
-
-/* 201101, 20110102, 2011010205, 201101020500, 20110102050000. */
-static bool compact(f64 v, i64 *out) {
-    i64 clock = 0, t;
-    if (v != floor(v) || v < 100001 || v > 29991231235959) return false;
-    i64 n = (i64)v, digits = 6;
-    for (i64 k = n; k > 999999; k /= 10) digits++;
-    if (digits % 2) return false;
-    if (digits == 6) return n >= 160001 && n <= 210012 && time_date(n / 100, n % 100, 1, out); /* 210213 is a day, yymmdd */
-    static const i64 cut[] = {[8] = 1, [10] = 100, [12] = 10000, [14] = 1000000};
-    static const i64 second[] = {[8] = 0, [10] = 3600, [12] = 60, [14] = 1};
-    i64 rest = n % cut[digits];
-    for (i64 unit = second[digits]; unit > 0 && unit <= 3600; unit *= 60, rest /= 100) {
-        if (rest % 100 > (unit == 3600 ? 23 : 59)) return false;
-        clock += unit * (rest % 100);
-    }
-    n /= cut[digits];
-    if (n < 10000101 || n > 29991231 || !time_date(n / 10000, n / 100 % 100, n % 100, &t)) return false;
-    *out = t + clock;
-    return true;
-}
-
-bool time_of_number(enum time_kind kind, f64 v, i64 *out) {
-    const f64 size = fabs(v), unit = size < 1e11 ? 1 : size < 1e14 ? 1e3 : size < 1e17 ? 1e6 : 1e9;
-    if (kind == TIME_COMPACT) return compact(v, out);
-    if (kind == TIME_YEAR) return v == floor(v) && v >= 1000 && v <= 2999 && time_date((i64)v, 1, 1, out);
-    if (kind != TIME_EPOCH || !(size < 1e20)) return false;
-    *out = (i64)floor(v / unit + 1e-6); /* nanoseconds have more digits than an f64 */
-    return true;
 }
 
 /* A whole number with digits behind the point, which only seconds may have: 1949.0, 1293944400.25. */
@@ -109,12 +89,12 @@ static const char *read_compact(const char *s, const char *end, i64 *out) {
     if (!p || end - p < 3 || (*p != 'T' && *p != ' ')) return read_number(TIME_COMPACT, s, end, out);
     for (i32 digits = 6; digits > 0; digits -= 2) {
         q = time_digits(p + 1, end, digits, digits, &clock);
-        if (q && (q == end || (*q != ':' && (u8)(*q - '0') > 9))) {
+        if (q && (q == end || (*q != ':' && *q != 'h' && (u8)(*q - '0') > 9))) {
             for (i32 k = digits; k < 6; k += 2) clock *= 100;
-            return compact((f64)(day * 1000000 + clock), out) ? time_zone(q, end, out) : NULL;
+            return time_of_number(TIME_COMPACT, (f64)(day * 1000000 + clock), out) ? time_zone(q, end, out) : NULL;
         }
     }
-    return compact((f64)day, out) ? time_rest(p, end, out) : NULL;
+    return time_of_number(TIME_COMPACT, (f64)day, out) ? time_rest(p, end, out) : NULL;
 }
 
 const char *time_read(const struct time_parser *p, const char *s, const char *end, i64 *out) {

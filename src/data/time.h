@@ -15,11 +15,13 @@ enum time_kind {
     TIME_YMD,     /* 2011-01-02, 2011/1/2, 2011.01.02, 2011-01; with or without a clock time, T, fraction, zone */
     TIME_DMY,     /* 02.01.2011, 02/01/2011, 2-1-2011; clock time as above */
     TIME_MDY,     /* 01/02/2011 */
-    TIME_PERIOD,  /* 2011-Q1, 2011Q1, 2011M01, 2011-H2; ISO weeks: 2011-W05, 2011W05, 2011-W05-1 (its Monday) */
+    TIME_PERIOD,  /* 2011-Q1, 2011Q1, 2011M01, 2011-H2, Q1 2011; ISO weeks: 2011-W05, 2011W05, 2011-W05-1 (its Monday) */
     TIME_WORDS,   /* 2 Jan 2011, January 2, 2011, Jan 2011, 2. März 2011; clock time as above */
     TIME_CLOCK,   /* 05:00, 05:00:00, 17.24.00: added to a date in another column */
     TIME_YEAR,    /* 2011; bare numbers, like the next two */
     TIME_COMPACT, /* 201101, 20110102, 2011010205, .. up to seconds; as text 20110102T0500 too */
+    TIME_TICKS,    /* 100 ns since year 1 (.NET), 637134336000000000; from 1970 to 2100, as the next */
+    TIME_FILETIME, /* 100 ns since 1601 (Windows), 132223104000000000 */
     TIME_EPOCH,   /* seconds since 1970; milli-, micro-, nanoseconds when above 10^11, 10^14, 10^17 */
     TIME_CUSTOM   /* --time-format */
 };
@@ -27,15 +29,15 @@ enum time_kind {
 struct time_parser {
     enum time_kind kind;
     const char *format; /* TIME_CUSTOM only: %Y %y %m %d %H %I %p %M %S %f %b %B %j %G %V %u %s %q %a %A %z %%;
-                         * A|B reads A or B */
+                         * A|B reads A or B; excel and julian read numbers of days */
 };
 
 /* Parses the start of [s, end); returns the position after the last character used, or NULL if there is no time. */
 const char *time_read(const struct time_parser *p, const char *s, const char *end, i64 *out);
 bool time_parse(const struct time_parser *p, const char *s, size_t n, i64 *out); /* the whole text */
 
-/* True if the text ends with an offset from UTC after a clock time: Z, UTC, +02:00, -0530, +09; *zone in seconds east. */
-bool time_offset(const char *s, i64 n, i32 *zone);
+/* True if a text that p reads ends with an offset from UTC: Z, UTC, CET, +02:00, -0530, +09; *zone in seconds east. */
+bool time_offset(const struct time_parser *p, const char *s, i64 n, i32 *zone);
 
 /* Like time_read, with a fast path for 2011-01-02 05:00:00 in rows with the date of the previous row. It may stop before a
  * fraction or zone, so the caller checks that the cell ends there. Start with {0}; one thread. 20 bytes must be readable at s. */
@@ -56,10 +58,15 @@ i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVIC
 bool time_short(const char *s, i32 len);
 
 bool time_week(i64 year, i64 week, i64 day, i64 *out); /* day 1..7 of an ISO week; false = the year has no such week */
-/* A number as YEAR, COMPACT or EPOCH; false = none. */
+/* A number as YEAR, COMPACT, TICKS, FILETIME or EPOCH; false = none. */
 bool time_of_number(enum time_kind kind, f64 v, i64 *out);
 /* The first of these kinds that fits all numbers [n] except NaN, or TIME_NONE. */
 enum time_kind time_guess_numbers(const f64 *v, i64 n);
+
+/* The layout, "excel" or "julian", that may count days in all of the numbers [n] except NaN; NULL = neither. */
+const char *time_serial(const f64 *v, i64 n);
+/* time_like.c: true if the texts look like times, though no reader may know them. */
+bool time_like(const char *const *s, const i32 *len, i32 n);
 
 /* The kind that reads all texts, or TIME_NONE. named: the column was given as the time, so bare numbers count too. Day and
  * month are distinguished by a number above 12 or by ascending order; *ambiguous if neither helps. */

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "data/time.h"
 
-static const enum time_kind numbers[] = {TIME_YEAR, TIME_COMPACT, TIME_EPOCH};
+static const enum time_kind numbers[] = {TIME_YEAR, TIME_COMPACT, TIME_TICKS, TIME_FILETIME, TIME_EPOCH};
 enum { EPOCH_LEAST = 100000000 }; /* March 1973: smaller numbers count something else */
 
 /* True if all texts are of this kind; *ascending: they never decrease. */
@@ -86,7 +86,7 @@ enum time_kind time_guess_numbers(const f64 *v, i64 n) {
             least = fmin(least, fabs(v[i]));
             most = fmax(most, fabs(v[i]));
         }
-        const bool alike = numbers[k] == TIME_COMPACT ? most < 20 * least : numbers[k] == TIME_YEAR || most >= EPOCH_LEAST;
+        const bool alike = numbers[k] == TIME_COMPACT ? most < 20 * least : numbers[k] != TIME_EPOCH || most >= EPOCH_LEAST;
         if (fits > 0 && alike) return numbers[k];
     }
     return TIME_NONE;
@@ -100,11 +100,19 @@ static const char *const layouts[] = {
     "Q%q/%Y",   "%G-%V",    "%G/%V",    "%G%V",      "%V/%G",    "%V-%G",    "W%V/%G",   "W%V-%G",   "W%V %G",   "%V %G",
     "%Y-%j",    "%Y%j",     "%y%m%d",   "%d %B %Y",  "%B %d, %Y", "%B %Y",   "%d-%b-%Y", "%d/%b/%Y",
     "%d%b%y",   "%d%b%Y",   "Q%q%Y",    "%a, %d %b %Y", "%a %d %b %Y", "%a %b %d %Y", "%a, %b %d, %Y",
-    "%a %b %d %H:%M:%S %Y", "%s"};
+    "%a, %d de %B de %Y",   "%a %d de %B de %Y",     "%b.-%y",   "%b. %y",
+    "%Y_Q%q",   "Q%q_%Y",   "%qQ%Y",    "%qQ %Y",    "%Y %qQ",   "%Y-%qQ",   "%qT%Y",    "%qT %Y",    "T%q %Y",   "T%q-%Y",
+    "%YK%q",    "%qQ%y",    "%qQ %y",   "%qQ-%y",    "Q%q-%y",   "Q%q %y",   "Q%q/%y",   "%y-Q%q",    "%yQ%q",    "%qT%y",
+    "%Y:%q",    "%Y:%m",    "Q%q%y",    "%Y %j",    "%d. %m. %Y", "%Y. %m. %d", "%Y. %m. %d.",
+       "FY%YQ%q",  "FY%Y-Q%q",  "FY%Y Q%q", "FY%yQ%q",  "FY%y-Q%q", "FY%y Q%q",
+    "Q%q FY%Y", "Q%q FY%y", "Q%q-FY%Y", "Q%q-FY%y",  "%Y年%m月%d日", "%Y年%m月",
+    "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y", "/Date(%s%z)/", "%s"};
 static const char *const clocks[] = {
     "",     " %H:%M", " %H:%M:%S",  "T%H:%M:%S",   "T%H:%M",       " %I:%M %p",     " %I:%M:%S %p", " %I:%M%p", " %I:%M:%S%p",
+    " %Hh%M",         " %Hh",
     " %H",  "%H",     "%H%M",       "%H%M%S",      "T%H:%M:%SZ",   "T%H:%M:%S%z",   " %H:%M:%S%z",  " %H:%M:%S %z",
-    " %H:%M:%S.%f",   ":%H",        ":%H:%M:%S",   ":%H:%M:%S %z", "_%H%M%S",       "-%H%M%S"};
+    " %H:%M:%S.%f",   ":%H",        ":%H:%M:%S",   ":%H:%M:%S %z", "_%H%M%S",       "-%H%M%S",
+    "-%H"};
 enum { LAYOUT = 40, LAYOUTS_MOST = 4, AROUND = 60, FORMAT = LAYOUT * LAYOUTS_MOST + 2 * AROUND };
 /* Plausible years of advice, so that 44256 is not read as a day of the year 4425. */
 static const i64 first_year = 1600, last_year = 2100;
@@ -142,6 +150,7 @@ static i32 best_layout(const char *const *s, const i32 *len, i32 n, const bool *
     for (size_t c = 0; c < COUNT(clocks); c++)
         for (size_t k = 0; k < COUNT(layouts); k++) {
             if (c > 0 && !has_day(layouts[k])) continue;
+            if (clocks[c][0] == '%' && strstr(layouts[k], "%j")) continue; /* 1980-1981 is no hour of day 198 */
             snprintf(format, sizeof format, "%s%s", layouts[k], clocks[c]);
             const i32 count = count_read(format, s, len, n, left);
             if (count > most) memcpy(best, format, sizeof format), most = count;
@@ -170,10 +179,13 @@ static bool is_even(const char *format, const char *const *s, const i32 *len, i3
     return even;
 }
 
-/* Exchanges day and month in layouts where both are numbers, "%d/%m" and "%m/%d", and six digits; false = there are none. */
+/* Exchanges day and month in layouts where both are numbers, "%d/%m" and "%m/%d", or year and day, and six digits; false = there
+ * are none. */
 static bool exchange_days(const char *format, char out[FORMAT]) {
     bool any = false;
     if (!strcmp(format, "%G%V")) return snprintf(out, FORMAT, "%%y%%m%%d") > 0;
+    if (!strncmp(format, "%y-%m-%d", 8) || !strncmp(format, "%y/%m/%d", 8)) /* 01-02-20: the year may be last, too */
+        return snprintf(out, FORMAT, "%%d%c%%m%c%%y%s", format[2], format[2], format + 8) > 0;
     snprintf(out, FORMAT, "%s", format);
     for (char *p = out; strlen(p) > 4; p++) {
         if (p[0] != '%' || p[3] != '%' || !strchr("./-", p[2])) continue;
@@ -210,7 +222,7 @@ static bool mixed_layouts(const char *const *s, const i32 *len, i32 n, char form
 static bool plain_words(const char *s, i32 n) {
     static const char known[] = " z cet cest utc gmt bst ist wet west eet eest est edt cst cdt mst mdt pst pdt jst uhr clock "
                                 "h hrs hours week wk w kw woche semaine semana day tag year jahr date time datum local "
-                                "of on at the from to starting ending beginning commencing ";
+                                "of on at the from to starting ending beginning commencing fy ay financial fiscal season ";
     static const char zones[] = " africa america antarctica arctic asia atlantic australia europe indian pacific etc ";
     for (i32 i = 0, to; i < n; i = to + 1) {
         char word[24];
@@ -260,6 +272,7 @@ static i32 common_text(const char *const *s, const i32 *len, i32 n, i32 step) {
 
 /* Layouts that read the cells between the texts with which all of them begin and end. */
 static bool around_layouts(const char *const *s, const i32 *len, i32 n, char format[FORMAT]) {
+    static const char *const years[] = {"%Y", "%y"};
     const i32 before = common_text(s, len, n, 1), after = common_text(s, len, n, -1);
     const char **inner;
     i32 *size;
@@ -271,6 +284,10 @@ static bool around_layouts(const char *const *s, const i32 *len, i32 n, char for
     if (mem_new((void **)&size, n, sizeof *size) >= 0) {
         for (i32 i = 0; i < n; i++) inner[i] = s[i] + before, size[i] = imax(0, len[i] - before - after);
         read = best_layout(inner, size, n, NULL, one) == n;
+        for (size_t k = 0; k < COUNT(years) && !read; k++) { /* FY2020: a bare number is no layout of its own */
+            snprintf(one, sizeof one, "%s", years[k]);
+            read = count_read(one, inner, size, n, NULL) == n;
+        }
         if (read && (week_word(s[0], before) || week_word(s[0] + len[0] - after, after))) weeks_of(inner, size, n, one);
         if (read) snprintf(format, FORMAT, "%.*s%s%.*s", before, s[0], one, after, s[0] + len[0] - after);
         mem_free(size);
@@ -279,10 +296,16 @@ static bool around_layouts(const char *const *s, const i32 *len, i32 n, char for
     return read;
 }
 
+static bool has_digit(const char *s, i32 n) {
+    for (i32 i = 0; i < n; i++)
+        if ((u8)(s[i] - '0') < 10) return true;
+    return false;
+}
+
 i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]) {
     char format[FORMAT] = "", other[FORMAT];
     fix[0] = 0;
-    if (n == 0 || (!mixed_layouts(s, len, n, format) && !around_layouts(s, len, n, format))) return 0;
+    if (n == 0 || !has_digit(s[0], len[0]) || (!mixed_layouts(s, len, n, format) && !around_layouts(s, len, n, format))) return 0;
     const bool either = exchange_days(format, other) && count_read(other, s, len, n, NULL) == n;
     const i32 backs = either ? count_backs(format, s, len, n) : 0, turned = either ? count_backs(other, s, len, n) : 0;
     const bool both = either && (backs > 0) == (turned > 0);
@@ -318,9 +341,11 @@ enum time_order time_order(enum time_kind kind, const char *const *s, const i32 
         equal = equal && len[i] == len[0];
     }
     switch (kind) {
-    case TIME_PERIOD: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
+    case TIME_PERIOD: return equal && n > 0 && (u8)(s[0][0] - '0') < 10 ? ORDER_TEXT : ORDER_NONE;
     case TIME_COMPACT: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
     case TIME_YEAR:
+    case TIME_TICKS:
+    case TIME_FILETIME:
     case TIME_EPOCH: return ORDER_NUMBER;
     case TIME_YMD: return !plain ? ORDER_NONE : equal ? ORDER_TEXT : ORDER_YMD;
     case TIME_DMY: return plain ? ORDER_DMY : ORDER_NONE;

@@ -1,4 +1,4 @@
-/* timefmt.c - times with month names, and times in a --time-format layout (conversion letters of strptime). */
+/* timefmt.c - zones, clock times, times with month names, and times in a --time-format layout (letters of strptime). */
 #define _GNU_SOURCE
 #include "data/timefmt.h"
 
@@ -7,12 +7,33 @@
 
 #include "data/time.h"
 
-/* Reads Z, UTC, +01:00, -0500. */
+/* Abbreviations of zones, each with the offset that it stands for in most files. Not IST: India, Israel and Ireland have it. */
+static const struct {
+    char name[5];
+    i32 hours;
+} zones[] = {{"Z", 0},     {"UTC", 0},  {"GMT", 0},  {"WET", 0},   {"WEST", 1}, {"BST", 1},  {"CET", 1},  {"CEST", 2},
+             {"MEZ", 1},   {"MESZ", 2}, {"EET", 2},  {"EEST", 3},  {"MSK", 3},  {"JST", 9},  {"KST", 9},  {"EST", -5},
+             {"EDT", -4},  {"CST", -6}, {"CDT", -5}, {"MST", -7},  {"MDT", -6}, {"PST", -8}, {"PDT", -7}};
+
+/* Reads the name of a zone: Z, UTC, CET, EDT; NULL if there is none. */
+static const char *read_zone_name(const char *s, const char *end, i64 *seconds) {
+    i64 n = 0;
+    while (s + n < end && n < 6 && isalpha((u8)s[n])) n++;
+    for (size_t k = 0; k < COUNT(zones) && n > 0; k++) {
+        if ((i64)strlen(zones[k].name) != n || (strncmp(s, zones[k].name, (size_t)n) && (n > 1 || *s != 'z'))) continue;
+        *seconds = 3600 * zones[k].hours;
+        return s + n;
+    }
+    return NULL;
+}
+
+/* Reads Z, UTC, CET, +01:00, -0500, UTC+01:00. */
 static const char *read_zone(const char *s, const char *end, i64 *seconds) {
     i64 h, m = 0;
-    if (s < end && (*s == 'Z' || *s == 'z')) return s + 1;
-    if (end - s >= 3 && !strncmp(s, "UTC", 3)) return s + 3;
-    if (end - s >= 3 && !strncmp(s, "GMT", 3)) return s + 3;
+    const char *name = read_zone_name(s, end, seconds);
+    const bool more = name && name > s + 1 && *seconds == 0 && name < end && (*name == '+' || *name == '-');
+    if (name && !more) return name;
+    if (name) s = name;
     if (s == end || (*s != '+' && *s != '-')) return NULL;
     i64 sign = *s == '-' ? -1 : 1;
     const char *p = time_digits(s + 1, end, 2, 2, &h);
@@ -23,7 +44,7 @@ static const char *read_zone(const char *s, const char *end, i64 *seconds) {
     return q ? q : p;
 }
 
-bool time_offset(const char *s, i64 n, i32 *zone) {
+bool time_offset(const struct time_parser *parser, const char *s, i64 n, i32 *zone) {
     const char *end = s + n, *p;
     i64 seconds = 0;
     while (end > s && end[-1] == ' ') end--;
@@ -34,19 +55,31 @@ bool time_offset(const char *s, i64 n, i32 *zone) {
     if (p > s && (p[-1] == '+' || p[-1] == '-')) p--;
     if (p == s || (!isdigit((u8)p[-1]) && p[-1] != ' ') || read_zone(p, end, &seconds) != end) return false;
     *zone = (i32)seconds;
+    /* of a layout, the text of a zone is only text */
+    if (parser->kind == TIME_CUSTOM && seconds != 0 && !strstr(parser->format, "%z")) return false;
     const char *clock = memchr(s, ':', (size_t)(p - s)), *letter = memchr(s, 'T', (size_t)(p - s));
-    return clock || (letter && letter + 1 < p && isdigit((u8)letter[1]));
+    return clock || (letter && letter + 1 < p && isdigit((u8)letter[1])) || (isalpha((u8)*p) && parser->kind != TIME_CUSTOM);
 }
 
-/* Reads 5:00, 05:00, 05:00:00, 05:00:00.123, 17.24.00 (dots only with seconds), optionally " AM" or " PM". */
+/* Reads what follows the minutes of 11h40: 11h40m, 11h40min, 11h40m05s. */
+static const char *after_minutes(const char *p, const char *end, i64 *sec) {
+    if (p == end || *p != 'm') return p;
+    p += end - p > 2 && p[1] == 'i' && p[2] == 'n' ? 3 : 1;
+    const char *q = time_digits(p, end, 2, 2, sec);
+    return q ? q + (q < end && *q == 's') : p;
+}
+
+/* Reads 5:00, 05:00, 05:00:00, 05:00:00.123, 17.24.00 (dots only with seconds), 11h40, optionally " AM" or " PM". */
 const char *time_clock(const char *s, const char *end, i64 *out) {
     i64 h, m, sec = 0, unused;
     const char *p = time_digits(s, end, 1, 2, &h);
-    if (!p || p == end || (*p != ':' && *p != '.')) return NULL;
+    if (!p || p == end || (*p != ':' && *p != '.' && *p != 'h')) return NULL;
     char mark = *p;
     p = time_digits(p + 1, end, 2, 2, &m);
     if (!p) return NULL;
-    if (p < end && *p == mark) {
+    if (mark == 'h') {
+        p = after_minutes(p, end, &sec);
+    } else if (p < end && *p == mark) {
         p = time_digits(p + 1, end, 2, 2, &sec);
         if (!p) return NULL;
         if (end - p > 1 && *p == '.' && isdigit((u8)p[1])) p = time_digits(p + 1, end, 1, 12, &unused);
@@ -87,16 +120,27 @@ struct fields {
     bool pm, half, has_epoch;
 };
 
-/* English and German, full and abbreviated, lower case. */
-static const char *const months[12] = {"january januar jan jänner jän", "february februar feb", "march märz mar mär mrz",
-                                       "april apr", "may mai", "june juni jun", "july juli jul", "august aug",
-                                       "september sept sep", "october oktober oct okt", "november nov",
-                                       "december dezember dec dez"};
+/* English, German, French, Spanish, Portuguese, Italian, Dutch and Polish, full and abbreviated, lower case. */
+static const char *const months[12] = {
+    "january januar januari jan jänner jän janvier janv enero ene janeiro gennaio gen styczeń stycznia sty",
+    "february februar februari feb février fevrier févr fevr fév fev febrero fevereiro febbraio luty lutego lut",
+    "march märz mar mär mrz mars marzo março marco maart mrt marzec marca",
+    "april apr avril avr abril abr aprile kwiecień kwietnia kwi",
+    "may mai mayo maio maggio mag mei maj maja",
+    "june juni jun juin junio junho giugno giu czerwiec czerwca cze",
+    "july juli jul juillet juil julio julho luglio lug lipiec lipca lip",
+    "august aug août aout agosto ago augustus sierpień sierpnia sie",
+    "september sept sep septembre septiembre setiembre setembro settembre set wrzesień września wrz",
+    "october oktober oct okt octobre octubre outubro out ottobre ott październik października paź",
+    "november nov novembre noviembre novembro listopad listopada lis",
+    "december dezember dec dez décembre decembre déc diciembre dicembre dic dezembro grudzień grudnia gru"};
 
-/* Lower case of byte i, including the UTF-8 umlaut of "März". */
+/* Lower case of byte i, including those of UTF-8 in the names of months: Ä, É, Û, Ç; Ń, Ś, Ź. */
 static int small(const char *s, i64 i) {
-    const int c = (u8)s[i];
-    return c >= 'A' && c <= 'Z' ? c | 32 : c == 0x84 && i > 0 && (u8)s[i - 1] == 0xC3 ? 0xA4 : c;
+    const int c = (u8)s[i], lead = i > 0 ? (u8)s[i - 1] : 0;
+    if (c >= 'A' && c <= 'Z') return c | 32;
+    if (lead == 0xC3 && c >= 0x80 && c <= 0x9E) return c | 32;
+    return lead == 0xC5 && (c == 0x83 || c == 0x9A || c == 0xB9) ? c + 1 : c;
 }
 
 static bool begins(const char *s, i64 left, const char *word, i64 n) {
@@ -117,8 +161,18 @@ static const char *read_month(const char *s, const char *end, i64 *month) {
     return longest ? s + longest : NULL;
 }
 
+/* Skips marks, and the words between the parts of a date: 1st of March 2020, 2 de enero de 2020, 1er janvier 2020. */
 static const char *skip_marks(const char *s, const char *end) {
-    while (s < end && *s && strchr(" -/.,", *s)) s++;
+    static const char *const words[] = {"de", "del", "of", "st", "nd", "rd", "th", "er"};
+    for (size_t k = 0; k < COUNT(words);) {
+        while (s < end && *s && strchr(" -/.,", *s)) s++;
+        for (k = 0; k < COUNT(words); k++) {
+            const i64 n = (i64)strlen(words[k]);
+            if (end - s <= n || !begins(s, end - s, words[k], n) || isalpha((u8)s[n])) continue;
+            s += n;
+            break;
+        }
+    }
     return s;
 }
 
@@ -194,8 +248,9 @@ static const char *read_letter(char letter, const char *s, const char *end, stru
         f->month = 3 * v - 2;
         return p;
     case 's':
+        p = time_digits(s, end, 1, 19, &v);
         f->has_epoch = true;
-        return time_digits(s, end, 1, 15, &f->epoch);
+        return time_of_number(TIME_EPOCH, (f64)v, &f->epoch) ? p : NULL;
     case 'z': return read_zone(s, end, &f->zone);
     case '%': return s < end && *s == '%' ? s + 1 : NULL;
     default: return NULL;
@@ -212,6 +267,9 @@ bool time_week(i64 y, i64 week, i64 day, i64 *out) {
 /* Reads one layout, up to its end or a |. */
 static const char *read_layout(const char *c, const char *s, const char *end, i64 *out) {
     struct fields f = {.year = 1970, .month = 1, .day = 1, .week = -1, .weekday = 1};
+    bool serial;
+    const char *after = time_read_serial(c, s, end, &serial, out);
+    if (serial) return after;
     for (; *c && *c != '|'; c++) {
         if (*c == '%' && c[1]) {
             s = read_letter(*++c, s, end, &f);

@@ -87,20 +87,12 @@ static err find_time(struct sequence_set *s, const char *list) {
     return 0;
 }
 
-static bool is_listed(const struct table *t, const char *list, i32 column) {
-    char name[256];
-    while (name_next(&list, name))
-        if (table_find(t, name) == column) return true;
-    return false;
-}
-
 static err channel_of_words(const struct sequence_set *s, const struct column *c) {
-    char where[256], fix[400], word[MEND_PATH];
+    char where[256], fix[MEND_IGNORE];
     i64 row = 0;
     while (row + 1 < s->t->nrow && c->code[row] < 0) row++;
     table_where(s->t, row, c, where);
-    snprintf(fix, sizeof fix, "--ignore %s", mend_word(c->name, word));
-    return FAIL_AT(E204, where, fix, "column \"%s\" holds words (\"%.60s\"): channels are numbers", c->name,
+    return FAIL_AT(E204, where, mend_ignore(c->name, fix), "column \"%s\" holds words (\"%.60s\"): channels are numbers", c->name,
                    c->code[row] < 0 ? "" : c->word[c->code[row]]);
 }
 
@@ -108,7 +100,7 @@ static err find_channels(struct sequence_set *s, const char *ignore) {
     NEW(s->channel, s->t->ncol);
     for (i32 i = 0; i < s->t->ncol; i++) {
         const struct column *c = &s->t->col[i];
-        if (i == s->target || i == s->time || is_id(s, i) || is_listed(s->t, ignore, i) || c->type == COL_TIME) continue;
+        if (i == s->target || i == s->time || is_id(s, i) || table_lists(s->t, ignore, i) || c->type == COL_TIME) continue;
         if (c->type == COL_CATEGORY && c->missing < s->t->nrow) return channel_of_words(s, c);
         if (c->type == COL_NUMBER) s->channel[s->nchannel++] = i;
     }

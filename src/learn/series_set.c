@@ -198,6 +198,7 @@ err series_set_scale(struct series_set *d, i64 rows) {
 
 err series_set_marks(const struct series_set *d, struct options *o, const struct events *to) {
     if (d->doubt) event_note(to, EVENT_WARNING, "%s: %s", d->doubt, d->doubt_fix);
+    if (d->s->doubt) event_note(to, EVENT_WARNING, "%s: %s", d->s->doubt, d->s->doubt_fix);
     if (!d->decimal) return 0;
     return opt_resolve(o, OPT_decimal, d->decimal == ',' ? "comma" : "point", "the file has marks between thousands");
 }
@@ -275,6 +276,32 @@ static err compare(const struct dataset *d, const struct js *print, struct data_
     const err e = fingerprint_compare(&was, series_of(d), out);
     fingerprint_free(&was);
     return e;
+}
+
+/* The first line of one series in rows [from, to); 0 = it has none. */
+static err find_line(const struct options *o, const char *path, const struct data_change *c, i32 nseries, i64 *line) {
+    struct read_options r = read_options_of(o);
+    struct series_options so = series_options_of(o);
+    struct table *t = NULL;
+    struct series *s = NULL;
+    so.lines_of = 1 + c->column % nseries;
+    err e = table_read(path, &r, &t);
+    if (e >= 0) e = series_build(t, &so, &s);
+    for (i64 i = c->from; e >= 0 && i < lmin(c->to, s->nrow) && *line <= 0; i++) *line = s->line[i];
+    table_free(t);
+    series_free(s);
+    return e;
+}
+
+void series_set_place(const struct options *o, const struct dataset *d, struct data_change *c) {
+    const struct series *s = series_of(d);
+    const struct err_record before = *err_last();
+    i64 line = 0;
+    if (!s->panel || c->line > 0 || c->column < 0 || d->piped || d->in_memory) return;
+    if (find_line(o, d->path, c, s->ntarget, &line) < 0) err_put(&before);
+    if (line <= 0) return;
+    c->file = fingerprint_file(s, &line);
+    c->line = line;
 }
 
 static const char *column(const struct dataset *d, i32 i) { return series_of(d)->name[i]; }

@@ -15,16 +15,6 @@
 
 /* ------------------------------------------------------------------ roles --------------------------------------------------- */
 
-static bool is_listed(const struct table *t, const char *list, i32 column) {
-    char name[256];
-    while (name_next(&list, name)) {
-        i32 at;
-        if (table_need(t, name, "--ignore", &at) < 0) err_clear();
-        else if (at == column) return true;
-    }
-    return false;
-}
-
 static err find_target(struct table_set *s, const char *target, bool optional) {
     s->target = -1;
     if (!target || !*target) return 0;
@@ -39,7 +29,7 @@ static err find_inputs(struct table_set *s, const char *ignore) {
     NEW(s->input, s->t->ncol + 1);
     s->ninput = s->ntime = 0;
     for (i32 i = 0; i < s->t->ncol; i++) {
-        if (i == s->target || is_listed(s->t, ignore, i)) continue;
+        if (i == s->target || table_lists(s->t, ignore, i)) continue;
         if (s->t->col[i].type == COL_TIME) s->ntime++;
         else s->input[s->ninput++] = i;
     }
@@ -119,13 +109,12 @@ err table_set_inputs(struct table_set *s, i32 n, const char *const *name, const 
 err table_set_need_numbers(const struct table_set *s, const char *why) {
     for (i32 i = 0; i < s->ninput; i++) {
         const struct column *c = table_input(s, i);
-        char where[256], fix[MEND_PATH + 16], name[MEND_PATH];
+        char where[256], fix[MEND_IGNORE];
         i64 row = 0;
         if (c->type != COL_CATEGORY) continue;
         while (row + 1 < s->t->nrow && c->code[row] < 0) row++;
         table_where(s->t, row, c, where);
-        snprintf(fix, sizeof fix, "--ignore %s", mend_word(c->name, name));
-        return FAIL_AT(E204, where, fix, "column \"%s\" holds words (\"%.60s\"): %s", c->name,
+        return FAIL_AT(E204, where, mend_ignore(c->name, fix), "column \"%s\" holds words (\"%.60s\"): %s", c->name,
                        c->code[row] < 0 ? "" : c->word[c->code[row]], why);
     }
     return 0;

@@ -28,6 +28,8 @@ ELSEWHERE = [
     (r"stretto (submit|gpuload|doctor|top|resume)", "needs a cluster, a device or a run that goes on"),
     (r"--(nodes|gpus-per-node|mpi|on|ranks|rank-shares|heal|state|recorded|once)\b", "needs a cluster or a device"),
 ]
+# Verbs that read with a model, or go on with a run: remedies must not name options of train that these do not take.
+OTHERS = ("resume", "predict", "eval", "decode", "export")
 WITHIN = 300
 
 
@@ -123,7 +125,7 @@ def try_one(program, args, error, fix, cwd, report):
         if options:
             few = ["--steps", "5"] if args[:1] == ["train"] and not {"--steps", "--epochs"} & {a.split("=")[0] for a in args + options} else []
             status, text = run([program, *without(args, options), *joined(args, options), *few], folder)
-            bad = same_error(args, error, text)
+            bad = same_error(args, error, text) or (args[:1] and args[0] in OTHERS and "error[E101]" in text)
         else:
             before = set(os.listdir(folder))
             status, text = run(fix, folder, shell=True)

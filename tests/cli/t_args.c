@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "remedy.h"
 
 static struct options o;
 static struct args a;
@@ -127,7 +128,28 @@ TEST(args_refuse_bad_and_missing_values) {
     says("train needs an argument, 0 given", "stretto train DATA [-o MODEL]");
 }
 
-T_MAIN(cmocka_unit_test_setup_teardown(args_takes_every_form, fresh, done),
+static void fits(enum verb verb, const char *fix, const char *want) {
+    struct str out = {0};
+    cli_fit_remedy(verb, fix, &out);
+    if (strcmp(str_text(&out), want) != 0) fail_msg("\"%s\" becomes\n     \"%s\"\nwant \"%s\"", fix, str_text(&out), want);
+    str_free(&out);
+}
+
+TEST(remedies_name_options_that_the_verb_takes) {
+    fits(VERB_train, "--least-rows 2   (leave such series out)", "--least-rows 2   (leave such series out)");
+    fits(VERB_resume, "--least-rows 2   (leave such series out)", "a new run with --least-rows 2   (leave such series out)");
+    fits(VERB_resume, "--ranks 2   or   --cat x   or   repair the line", "--ranks 2   or   repair the line");
+    fits(VERB_predict, "--na '#'   (it means missing)   or   --cat x   or   --ignore x", "--na '#'   (it means missing)");
+    fits(VERB_eval, "--time-format '%d.%m.%y'   or   --time-format row", "a model trained with --time-format '%d.%m.%y'");
+    fits(VERB_resume, "make room, or another place: --run-dir OTHER/NAME", "make room");
+    fits(VERB_resume, "stretto train DATA (--horizon N)", "stretto train DATA (--horizon N)");
+    fits(VERB_predict, "--gaps mask\n--header yes   or   --dups mean", "--gaps mask\n--dups mean");
+    fits(VERB_predict, "leave out --target", "leave out --target");
+    fits(VERB_predict, "", "");
+}
+
+T_MAIN(cmocka_unit_test(remedies_name_options_that_the_verb_takes),
+       cmocka_unit_test_setup_teardown(args_takes_every_form, fresh, done),
        cmocka_unit_test_setup_teardown(args_list_given_again_goes_on, fresh, done),
        cmocka_unit_test_setup_teardown(args_alone_asks_for_help, fresh, done),
        cmocka_unit_test_setup_teardown(args_refuse_with_the_nearest_name, fresh, done),

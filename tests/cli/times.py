@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""times.py PROGRAM [FORM ...]: 240 files in 48 forms of time, each with what `stretto check` must read, or must refuse.
+"""times.py PROGRAM [FORM ...]: 335 files in 67 forms of time, each with what `stretto check` must read, or must refuse.
 
 A form is a function of a variant 0..4. It returns the text of a file, options, and the expected reading: start, name of the step,
 time columns. `refused` is the code of the error that comes first; its remedy is pasted, a command into a shell or an option into
@@ -27,7 +27,8 @@ def form(f):
 
 
 class File:
-    def __init__(self, text, start, step, columns, options="", refused=None, target="--target y"):
+    def __init__(self, text, start, step, columns, options="", refused=None, target="--target y", warned=False):
+        self.warned = warned
         self.text, self.start, self.step, self.columns = text, start, step, sorted(columns)
         self.options, self.refused, self.target = options, refused, target
 
@@ -128,7 +129,13 @@ def quarters(k):
 @form
 def quarters_in_front(k):
     mark = [" ", "-", "/", " ", "-"][k]
-    return one_column(k, lambda t: f"Q{(t.month + 2) // 3}{mark}{t.year}", "quarterly", name="quarter", refused="E205")
+    return one_column(k, lambda t: f"Q{(t.month + 2) // 3}{mark}{t.year}", "quarterly", name=["quarter", "x", "x", "Q", "date"][k])
+
+
+@form
+def halves(k):
+    write = [lambda y, h: f"H{h} {y}", lambda y, h: f"{y}-H{h}", lambda y, h: f"H{h}-{y}", lambda y, h: f"{y}H{h}", lambda y, h: f"H{h}/{y}"][k]
+    return one_column(k, lambda t: write(t.year, (t.month + 5) // 6), "6month", name="x")
 
 
 def epoch(name, factor, step, names):
@@ -205,7 +212,9 @@ def stamps_of_logs(k):
 def text_around(k):
     layout, step = [("%Y-%m-%d %H:%M CET", "hourly"), ("%Y-%m-%d %H:%M:%S Europe/Berlin", "hourly"), ("%d.%m.%Y %H:%M Uhr", "15min"),
                     ("Week of %d %b %Y", "weekly"), ("day %Y/%m/%d (local)", "daily")][k]
-    return one_column(k, lambda t: t.strftime(layout), step, name="k", refused="E205")
+    f = one_column(k, lambda t: t.strftime(layout), step, name="k", refused="E205" if k else None)
+    f.start += {0: "+01:00"}.get(k, "")
+    return f
 
 
 @form
@@ -243,10 +252,177 @@ def parts_in_other_words(k):
 
 @form
 def numbers_of_no_calendar(k):
-    """Days since 1900, decimal years: the rows are the time, once somebody says so."""
-    name, number = [("date", lambda i: 44256 + i), ("time", lambda i: f"{1990 + i / 12:.3f}"), ("Date", lambda i: f"{44256 + i / 24:.4f}"),
+    """Decimal years, counters: the rows are the time, once somebody says so."""
+    name, number = [("date", lambda i: 3 + i * i), ("time", lambda i: f"{1990 + i / 12:.3f}"), ("Date", lambda i: f"{7.5 + i / 24:.4f}"),
                     ("timestamp", lambda i: 7 + i * i), ("datetime", lambda i: 5000 + 3 * i)][k]
     return File(table(k, [name, "y"], [[number(i), value(i)] for i in range(60)]), "row 0", "no time", [], refused="E205")
+
+
+@form
+def counted_days(k):
+    """Days as spreadsheets and astronomers count them: named as a date, they are refused with the layout that reads them."""
+    name, first, step, digits = [("date", 25569, "daily", 0), ("Date", 25569, "hourly", 4), ("order_date", 25569, "weekly", 0),
+                                 ("date", 2440587.5, "daily", 1), ("timestamp", 2440587.5, "hourly", 6)][k]
+    days = lambda t: first + (t.replace(tzinfo=UTC).timestamp() / 86400)
+    return one_column(k, lambda t: f"{days(t):.{digits}f}", step, name=name, refused="E205")
+
+
+@form
+def hundreds_of_nanoseconds(k):
+    """Ticks of .NET and of Windows: far from every other number, so they need no name."""
+    since, step, name = [(dt.datetime(1, 1, 1), "hourly", "ticks"), (dt.datetime(1, 1, 1), "15min", "x"), (dt.datetime(1601, 1, 1), "hourly", "x"),
+                         (dt.datetime(1601, 1, 1), "daily", "filetime"), (dt.datetime(1, 1, 1), "daily", "time")][k]
+    return one_column(k, lambda t: (t - since) // dt.timedelta(microseconds=1) * 10, step, name=name)
+
+
+epoch("epoch_microseconds", 10**6, "hourly", ["ts", "timestamp", "unix_us", "time", "x"])
+
+
+@form
+def dates_of_json(k):
+    """Milliseconds in the brackets of .NET's JSON, and behind another mark."""
+    write = [lambda s: f"/Date({s}000)/", lambda s: f"/Date({s}000+0100)/", lambda s: f"Date({s}000)", lambda s: f"/Date({s}000)/",
+             lambda s: f"/Date({s})/"][k]
+    return one_column(k, lambda t: write(int(t.replace(tzinfo=UTC).timestamp())), ["hourly", "daily"][k % 2], name="x", refused="E205")
+
+
+# ---- words of other languages, marks of quarters, zones
+MONTHS = {"es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre".split(),
+          "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre".split(),
+          "pl": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia".split(),
+          "it": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre".split(),
+          "pt": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro".split(),
+          "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember".split()}
+SHORT = {"es": "ene feb mar abr may jun jul ago sep oct nov dic".split(), "fr": "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.".split(),
+         "pl": "sty lut mar kwi maj cze lip sie wrz paź lis gru".split(), "it": "gen feb mar apr mag giu lug ago set ott nov dic".split(),
+         "pt": "jan fev mar abr mai jun jul ago set out nov dez".split(), "de": "Jan Feb Mär Apr Mai Jun Jul Aug Sep Okt Nov Dez".split()}
+
+
+@form
+def months_of_languages(k):
+    language = ["es", "fr", "pl", "it", "pt"][k]
+    write = [lambda t, m: f"{t.day} de {m} de {t.year}", lambda t, m: f"{t.day}{'er' if t.day == 1 else ''} {m.upper()} {t.year}",
+             lambda t, m: f"{t.day} {m} {t.year} {t.hour}:00", lambda t, m: f"{t.day} {m.title()} {t.year}", lambda t, m: f"{t.day} de {m}, {t.year}"][k]
+    return one_column(k, lambda t: write(t, MONTHS[language][t.month - 1]), ["daily", "daily", "6h", "weekly", "daily"][k], name="x")
+
+
+@form
+def short_months_of_languages(k):
+    language = ["es", "fr", "pl", "it", "de"][k]
+    write = [lambda t, m: f"{m} {t.year}", lambda t, m: f"{m} {t.year}", lambda t, m: f"{m}-{t.year % 100:02d}", lambda t, m: f"{m}-{t.year}",
+             lambda t, m: f"{m} {t.year % 100:02d}"][k]
+    return one_column(k, lambda t: write(t, SHORT[language][t.month - 1]), "monthly", name="x", refused="E205" if k in (2, 4) else None)
+
+
+@form
+def quarters_in_other_marks(k):
+    write = [lambda y, q: f"{q}Q{y % 100:02d}", lambda y, q: f"Q{q}-{y % 100:02d}", lambda y, q: f"{y}_Q{q}", lambda y, q: f"{q}T{y}",
+             lambda y, q: f"T{q} {y}"][k]
+    return one_column(k, lambda t: write(t.year, (t.month + 2) // 3), "quarterly", name=["x", "stamp1", "col", "periode", "x"][k], refused="E205")
+
+
+@form
+def fiscal_years(k):
+    step = ["yearly", "quarterly", "quarterly", "quarterly", "yearly"][k]
+    write = [lambda y, q: f"FY{y}", lambda y, q: f"FY{y % 100:02d}-Q{q}", lambda y, q: f"FY{y}Q{q}", lambda y, q: f"Q{q} FY{y}",
+             lambda y, q: f"FY {y % 100:02d}"][k]
+    return one_column(k, lambda t: write(t.year, (t.month + 2) // 3), step, name="x", refused="E205", n=40)
+
+
+@form
+def clocks_with_h(k):
+    layout = ["%Y-%m-%d %Hh%M", "%d/%m/%Y %Hh%M", "%Y%m%d %Hh%M", "%d %b %Y %Hh%M", "%Y-%m-%d %Hh"][k]
+    return one_column(k, lambda t: t.strftime(layout), "hourly", name="col", refused="E205" if k == 4 else None)
+
+
+@form
+def zones_by_name(k):
+    layout, zone = [("%Y-%m-%d %H:%M UTC", "Z"), ("%Y-%m-%dT%H:%M:%S EST", "-05:00"), ("%a %b %d %H:%M:%S UTC %Y", ""), ("%d.%m.%Y %H:%M MEZ", "+01:00"),
+                    ("%Y-%m-%d %H:%M GMT", "Z")][k]
+    f = one_column(k, lambda t: t.strftime(layout), "hourly", name="x", refused="E205" if k == 2 else None)
+    f.start += zone
+    return f
+
+
+@form
+def zones_of_summer(k):
+    """CET and CEST in turn: an hour is an hour, counted in the first zone."""
+    utc = [dt.datetime(2021, 3, 26, 23) + i * HOUR for i in range(72)] if k % 2 == 0 else [dt.datetime(2021, 10, 29, 22) + i * HOUR for i in range(72)]
+    change = dt.datetime(2021, 3, 28, 1) if k % 2 == 0 else dt.datetime(2021, 10, 31, 1)
+    rows = []
+    for i, t in enumerate(utc):
+        summer = (t >= change) == (k % 2 == 0)
+        rows.append([(t + (2 if summer else 1) * HOUR).strftime("%Y-%m-%d %H:%M ") + (["CEST", "CET"] if k < 3 else ["MESZ", "MEZ"])[not summer], value(i)])
+    return File(table(k, ["stamp", "y"], rows), ["2021-03-27 00:00+01:00", "2021-10-30 00:00+02:00"][k % 2], "hourly", ["stamp"])
+
+
+# ---- the periods of statistical offices
+@form
+def periods_of_years(k):
+    """M13 is the average of a year: the remedy leaves it out."""
+    letter, step, n = [("M", "monthly", 60), ("Q", "quarterly", 40), ("S", "6month", 40), ("A", "yearly", 40), ("M", "monthly", 60)][k]
+    rows = []
+    for i, t in enumerate(steps(dt.datetime(1990, 1, 1), step, n)):
+        months = {"M": 1, "Q": 3, "S": 6, "A": 12}[letter]
+        rows.append(["CUUR0000SA0", t.year, f"{letter}{(t.month - 1) // months + 1:02d}", value(i), ""])
+        if k == 4 and t.month == 12:
+            rows.append(["CUUR0000SA0", t.year, "M13", 11.5, ""])
+    return File(table(k, ["series_id", "year", "period", "y", "footnote_codes"], rows), "1990" if step == "yearly" else "1990-01", step, ["year", "period"],
+                refused="E205" if k == 4 else None)
+
+
+@form
+def periods_of_a_panel(k):
+    """series_id tells the series apart; the remedy says so."""
+    letter, step, months = [("M", "monthly", 1), ("Q", "quarterly", 3), ("M", "monthly", 1), ("S", "6month", 6), ("Q", "quarterly", 3)][k]
+    rows = [[s, t.year, f"{letter}{(t.month - 1) // months + 1:02d}", value(i + j)] for j, s in enumerate(["CU1", "CU2", "CU3"])
+            for i, t in enumerate(steps(dt.datetime(1990, 1, 1), step, 48))]
+    return File(table(k, ["series_id", "year", "period", "y"], rows), "1990-01", step, ["year", "period"], refused="E209")
+
+
+@form
+def ids_above_dates(k):
+    """Columns named by ids that count up as years do: the dates in the first column say that a column is a series."""
+    ids = [1001 + j for j in range(3 + k)]
+    times = steps(STARTS[k], "daily")
+    rows = [[t.strftime("%Y-%m-%d")] + [value(i + j) for j in range(len(ids))] for i, t in enumerate(times)]
+    return File(table(k, ["date"] + ids, rows), label(times[0], "daily"), "daily", ["date"], target="--target 1002")
+
+
+@form
+def strange_times(k):
+    """No reader knows them: the column is left out with a warning."""
+    roman = ["I", "II", "III", "IV"]
+    write, name = [(lambda t: f"{roman[(t.month - 1) // 3]} kw. {t.year}", "x"), (lambda t: f"{t.year}/{roman[(t.month - 1) // 3]}", "okres"),
+                   (lambda t: f"{t.month}. kuu {t.year}", "aika"), (lambda t: f"{t.year} м{t.month}", "x"), (lambda t: f"{t.year}~{t.month}", "col")][k]
+    f = one_column(k, write, "quarterly" if k < 2 else "monthly", name=name, warned=True)
+    f.start, f.step, f.columns = "row 0", "no time", []
+    return f
+
+
+@form
+def numbers_like_times(k):
+    """Numbers that nobody named and that could be times: left out with a warning."""
+    write, step = [(lambda t: f"{t.year}.{t.month:02d}", "monthly"), (lambda t: f"{t.year + (t.month - 0.5) / 12:.3f}", "monthly"),
+                   (lambda t: t.strftime("%d%m%Y"), "daily"), (lambda t: t.strftime("%m%d%Y"), "daily"), (lambda t: f"{t.year + (t.month - 1) / 12:.2f}", "quarterly")][k]
+    f = one_column(k, write, step, name="x", warned=True)
+    f.start, f.step, f.columns = "row 0", "no time", []
+    return f
+
+
+@form
+def days_in_other_order(k):
+    """Two digits of a year, last: the dates are daily only as day, month, year. A fifth form has blanks."""
+    layout = ["%d-%m-%y", "%d-%m-%y %H:%M", "%d. %m. %Y", "%Y. %m. %d.", "%Y%m%d-%H"][k]
+    return one_column(k, lambda t: t.strftime(layout), ["daily", "hourly", "daily", "daily", "hourly"][k], name="x", refused="E205")
+
+
+@form
+def no_times(k):
+    """Words with digits that are none: titles, codes, versions, addresses."""
+    word = [lambda i: f"{'abcdefghij'[i % 10]}{'klmnopqrst'[i // 10]} story ({1950 + i})", lambda i: f"INV-2020-{i:05d}", lambda i: f"v1.2.{i}",
+            lambda i: f"{i * 7} Main St", lambda i: f"item {i}"][k]
+    return File(table(k, ["x", "y"], [[word(i), value(i)] for i in range(60)]), "row 0", "no time", [])
 
 
 @form
@@ -380,6 +556,8 @@ def check(program, folder, f, name):
         return f"still refused after {options}\n{text}", path, options
     if f.refused and turn == 0:
         return f"read, expected {f.refused}\n{text}", path, options
+    if f.warned != ("warning[W038]" in text):
+        return f"warned: {not f.warned}, expected {f.warned}\n{text}", path, options
     want = (f.columns, f.step, f.start)
     got = reading(text)
     return ("" if got == want else f"got {got}, expected {want}\n{text}"), path, options

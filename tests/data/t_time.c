@@ -1,6 +1,7 @@
 /* t_time.c - reading, writing and stepping times. */
 #include "t.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "data/time.h"
@@ -82,6 +83,7 @@ TEST(time_reads_iso_and_its_relatives) {
 }
 
 TEST(time_offset_is_read_after_a_clock) {
+    const struct time_parser ymd = {.kind = TIME_YMD};
     static const struct {
         const char *text;
         i32 zone;
@@ -90,12 +92,76 @@ TEST(time_offset_is_read_after_a_clock) {
     static const char *const none[] = {"2021-03-01", "2021-03", "2021-03-01 05:00", "05:00 PM", "1609804800", "", "Z", "-05:30"};
     for (size_t i = 0; i < COUNT(good); i++) {
         i32 zone = -1;
-        assert_true(time_offset(good[i].text, (i64)strlen(good[i].text), &zone) && zone == good[i].zone);
+        assert_true(time_offset(&ymd, good[i].text, (i64)strlen(good[i].text), &zone) && zone == good[i].zone);
     }
     for (size_t i = 0; i < COUNT(none); i++) {
         i32 zone;
-        if (time_offset(none[i], (i64)strlen(none[i]), &zone)) fail_msg("\"%s\" has an offset", none[i]);
+        if (time_offset(&ymd, none[i], (i64)strlen(none[i]), &zone)) fail_msg("\"%s\" has an offset", none[i]);
     }
+}
+
+TEST(time_reads_zones_by_their_names) {
+    const struct time_parser ymd = {.kind = TIME_YMD};
+    const struct time_parser literal = {.kind = TIME_CUSTOM, .format = "%Y-%m-%d %H:%M CET"};
+    const struct time_parser zone_of = {.kind = TIME_CUSTOM, .format = "%Y-%m-%d %H:%M %z"};
+    const char cet[] = "2021-03-01 05:00 CET", ist[] = "2021-03-01 05:00 IST";
+    const i64 t = time_days(2021, 3, 1) * 86400 + 5 * 3600;
+    i32 zone;
+    reads(TIME_YMD, cet, t - 3600);
+    reads(TIME_YMD, "2021-03-01 05:00 CEST", t - 7200);
+    reads(TIME_YMD, "2021-03-01T05:00:00 EDT", t + 4 * 3600);
+    reads(TIME_YMD, "2021-03-01 05:00 UTC+01:00", t - 3600);
+    refuses(TIME_YMD, ist); /* three countries have it */
+    assert_true(time_offset(&ymd, cet, sizeof cet - 1, &zone) && zone == 3600);
+    assert_true(time_offset(&zone_of, cet, sizeof cet - 1, &zone) && zone == 3600);
+    assert_false(time_offset(&literal, cet, sizeof cet - 1, &zone)); /* the layout took it as text */
+    assert_false(time_offset(&ymd, ist, sizeof ist - 1, &zone));
+}
+
+TEST(time_reads_counted_days_and_hundreds_of_nanoseconds) {
+    const i64 t = time_days(2021, 3, 1) * 86400;
+    i64 out;
+    assert_true(time_of_number(TIME_TICKS, 637501536000000000., &out) && out == t);
+    assert_true(time_of_number(TIME_FILETIME, 132589440000000000., &out) && out == time_days(2021, 2, 28) * 86400);
+    assert_false(time_of_number(TIME_TICKS, 1293944400e9, &out));
+    const f64 ticks[] = {637501536000000000., 637502400000000000.}, ns[] = {1614556800e9, 1614643200e9};
+    assert_int_equal(time_guess_numbers(ticks, 2), TIME_TICKS);
+    assert_int_equal(time_guess_numbers(ns, 2), TIME_EPOCH);
+    struct time_parser p = {.kind = TIME_CUSTOM, .format = "excel"};
+    assert_true(time_parse(&p, "44256", 5, &out) && out == t);
+    assert_true(time_parse(&p, "44256.0417", 10, &out) && out == t + 3600);
+    assert_true(time_parse(&p, "44256.00001157", 14, &out) && out == t + 1);
+    assert_false(time_parse(&p, "12.5", 4, &out));
+    p.format = "%Y|julian";
+    assert_true(time_parse(&p, "2459274.5", 9, &out) && out == t);
+    assert_true(time_parse(&p, "2459275", 7, &out) && out == t + 43200);
+    p.format = "/Date(%s)/";
+    assert_true(time_parse(&p, "/Date(1614556800000)/", 21, &out) && out == t);
+    assert_true(time_parse(&p, "/Date(9999999999999999999)/", 27, &out)); /* more than an i64 holds */
+}
+
+TEST(time_like_tells_times_from_titles_and_codes) {
+    static const char *const likes[] = {"II kw. 2020",    "2020/III", "3. kuu 2020", "day 3 at 11:40",
+                                        "11:40:05.123 x", "Jan'20",   "3 mars"};
+    static const char *const none[] = {"INV-2020-00017", "10.0.0.1", "Main St 12", "Toy Story", "", "item 7", "2020-123"};
+    char title[30][16];
+    const char *many[30];
+    i32 len[30];
+    for (size_t i = 0; i < COUNT(likes); i++) {
+        const i32 n = (i32)strlen(likes[i]);
+        if (!time_like(&likes[i], &n, 1)) fail_msg("\"%s\" looks like no time", likes[i]);
+    }
+    for (size_t i = 0; i < COUNT(none); i++) {
+        const i32 n = (i32)strlen(none[i]);
+        if (time_like(&none[i], &n, 1)) fail_msg("\"%s\" looks like a time", none[i]);
+    }
+    for (i32 i = 0; i < 30; i++) {
+        snprintf(title[i], sizeof title[i], "%c%c (1995)", 'a' + i % 26, 'a' + i / 26);
+        many[i] = title[i];
+        len[i] = (i32)strlen(title[i]);
+    }
+    assert_false(time_like(many, len, 30));
+    assert_true(time_like(many, len, 10));
 }
 
 TEST(time_refuses_what_is_none) {
@@ -117,6 +183,11 @@ TEST(time_refuses_what_is_none) {
     refuses(TIME_DMY, "31.02.2011");
     refuses(TIME_MDY, "13/01/2011");
     refuses(TIME_PERIOD, "2011-Q5");
+    refuses(TIME_PERIOD, "Q5 2011");
+    refuses(TIME_PERIOD, "H3 2011");
+    refuses(TIME_PERIOD, "Q1 11");
+    reads(TIME_PERIOD, "Q2 2011", time_days(2011, 4, 1) * 86400);
+    reads(TIME_PERIOD, "H2/2011", time_days(2011, 7, 1) * 86400);
     refuses(TIME_PERIOD, "2021-W53"); /* a short year */
     refuses(TIME_PERIOD, "2021-W05-8");
     refuses(TIME_COMPACT, "20110230");
@@ -188,7 +259,13 @@ TEST(time_advice_names_layouts_that_read_the_cells) {
     advises("202101", "202152", "--time-format '%G%V'");
     advises("Mar 01 2021 00h", "Mar 02 2021 00h", "");
     advises("M11 2019", "M12 2019", "");
-    advises("T1 1990", "T1 1991", "");
+    advises("T1 1990", "T1 1991", "--time-format 'T%q %Y'");
+    advises("1Q90", "2Q90", "--time-format '%qQ%y'");
+    advises("1980-1981", "1981-1982", "");
+    advises("30-12-20", "31-12-20", "--time-format '%y-%m-%d'   or   --time-format '%d-%m-%y'");
+    advises("FY2020", "FY2021", "--time-format 'FY%Y'");
+    advises("FY20-Q1", "FY20-Q2", "--time-format 'FY%y-Q%q'");
+    advises("/Date(1577836800000)/", "/Date(1577840400000)/", "--time-format '/Date(%s)/'");
     advises("Mar 10 00:00:00", "Mar 11 00:00:00", "");
     advises("2021-0001", "2021-0002", "");
     advises("2021-001", "2021-060", "--time-format '%Y-%j'");
@@ -335,7 +412,9 @@ TEST(time_memory_gives_the_same_times) {
 }
 
 T_MAIN(cmocka_unit_test(time_civil_days_round_trip), cmocka_unit_test(time_reads_iso_and_its_relatives),
-       cmocka_unit_test(time_offset_is_read_after_a_clock),
+       cmocka_unit_test(time_offset_is_read_after_a_clock), cmocka_unit_test(time_reads_zones_by_their_names),
+       cmocka_unit_test(time_reads_counted_days_and_hundreds_of_nanoseconds),
+       cmocka_unit_test(time_like_tells_times_from_titles_and_codes),
         cmocka_unit_test(time_refuses_what_is_none), cmocka_unit_test(time_custom_format_reads_names_and_halves),
        cmocka_unit_test(time_reads_months_as_words), cmocka_unit_test(time_advice_names_layouts_that_read_the_cells),
        cmocka_unit_test(time_guess_tells_day_from_month), cmocka_unit_test(freq_inference_knows_calendar_and_seasons),

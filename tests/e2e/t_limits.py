@@ -2,6 +2,7 @@
 import ctypes
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -53,6 +54,22 @@ class Limits(Case):
         r = self.as_nobody("sample", "airline", "-o", "locked/a.csv")
         self.assertEqual(r.status, 7)
         self.assertRegex(r.err, r"^error\[E702\] locked/a\.csv: cannot write into the folder locked: Permission denied\n  fix: another place: --out OTHER/NAME\n")
+
+    def test_a_run_folder_that_may_not_be_written(self):
+        """resume has no --run-dir: the remedy continues a copy."""
+        shutil.copy(AIR, self.path("air.csv"))
+        self.stretto("train", "air.csv", *FAST[:-2], "--steps", "1000000", "--time-limit", "0.1s", "-o", "m.model", status=76)
+        for name in os.listdir(self.path("m.model.run")):
+            os.chmod(self.path("m.model.run/" + name), 0o555 if os.path.isdir(self.path("m.model.run/" + name)) else 0o444)
+        os.chmod(self.path("m.model.run"), 0o555)
+        r = self.as_nobody("resume", "m.model.run", "--time-limit", "0.1s", "--quiet")
+        os.chmod(self.path("m.model.run"), 0o755)
+        self.assertEqual(r.status, 7)
+        fix = re.search(r"^error\[E702\] .*m\.model\.run.*: Permission denied\n  fix: (cp -r .*)\n$", r.err).group(1)
+        command = fix.replace("stretto resume", "%s resume" % e2e.PROGRAM) + " --time-limit 0.1s --quiet"
+        done = subprocess.run(command, cwd=self.dir, shell=True, capture_output=True, text=True, env=self.environment())
+        self.assertEqual(done.returncode, 76, done.stderr)
+        self.assertTrue(os.path.exists(self.path("resumed.model")))
 
     def test_a_signal_while_the_base_is_chosen(self):
         """Minutes of a large ridge: the signal is heard, nothing is left but the folder of the run."""

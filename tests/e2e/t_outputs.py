@@ -195,6 +195,22 @@ class Outputs(Case):
         os.unlink(self.path("m.model"))
         self.assertRegex(self.stretto("resume", "m.model.run", status=7).err, r"is finished: its model was \S+m\.model, which is not there any more\n")
 
+    def test_checkpoints_in_a_folder_of_their_own_are_kept(self):
+        """A run that is refused puts them back, one that goes on drops them; with and without what the run folder holds."""
+        os.environ["STRETTO_CHECKPOINTS"] = self.path("apart")
+        self.addCleanup(os.environ.pop, "STRETTO_CHECKPOINTS")
+        self.stretto("train", AIR, *TRAIN, "--steps", "1000000", "--time-limit", "0.1s", "-o", "m.model", status=UNFINISHED)
+        before = sorted(os.listdir(self.path("apart")))
+        self.assertTrue(before)
+        for gone in (False, True):
+            if gone:
+                shutil.rmtree(self.path("m.model.run"))
+            self.stretto("train", AIR, *TRAIN, "--horizon", "500", "-o", "m.model", status=4)
+            self.assertEqual(before, sorted(os.listdir(self.path("apart"))))
+            self.assertFalse(os.path.exists(self.path("apart.earlier")))
+        self.stretto("train", AIR, *QUICK, "-o", "m.model")
+        self.assertFalse(os.path.exists(self.path("apart.earlier")))
+
     def test_a_run_without_a_checkpoint_gives_way_to_the_earlier_one(self):
         """It is killed after its first steps. resume would begin it anew; a refused run finds the one that was in the folder before."""
         self.stopped_run()

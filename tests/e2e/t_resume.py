@@ -327,7 +327,7 @@ class ChangedData(Case):
         self.assertIn("E202", self.resume(status=3))
 
     def test_place_in_a_folder_and_in_a_panel(self):
-        """The file and line of a folder; no line where a row of the panel is one of each series."""
+        """The file and line of a folder; of a panel, whose rows are one of each series, too."""
         os.mkdir(self.path("air.csv"))
         parts = [self.lines[:1] + self.lines[k:k + 48] for k in (1, 49, 97)]
         for k, lines in enumerate(parts):
@@ -351,7 +351,7 @@ class ChangedData(Case):
         os.unlink(self.path("cut.model"))
         os.mkdir(self.path("cut.model.run"))
         self.put(["id,day,Passengers"] + rows[:150] + ["b,2020-01-11,333"] + rows[151:])
-        self.assertRegex(self.resume(status=3), r'^error\[E215\] \S*air\.csv: the value of column "b" is not as it was when the run began, in '
+        self.assertRegex(self.resume(status=3), r'^error\[E215\] \S*air\.csv:152: the value of column "b" is not as it was when the run began, in '
                                                 r"2020-01-11 \(training part\): 7, now 333\n")
 
     def test_ranks_end_with_the_same_error(self):

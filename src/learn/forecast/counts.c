@@ -8,10 +8,10 @@
 /* Above, sums of a distribution of counts take seconds, and f32 tells no neighbours apart. */
 static const f64 count_most = 1e9;
 
-/* Values are f32: a distance from a whole number below their rounding says nothing. */
-static bool is_count(f64 v) {
-    const f64 off = fabs(v - floor(v + 0.5));
-    return v > -1e-6 && v <= count_most && off <= 1e-3 + fabs(v) * 0x1p-22;
+/* Values are f32, of a scale with this mean: a distance from a whole number below their rounding says nothing. */
+static bool is_count(f64 v, f64 mean) {
+    const f64 whole = floor(v + 0.5);
+    return whole >= 0 && v <= count_most && fabs(v - whole) <= (fabs(v) + 2 * fabs(mean)) * 0x1p-22;
 }
 
 static err refuse(const struct options *o, const struct series *s, const char *path, i32 col, i64 row, i64 count) {
@@ -33,7 +33,7 @@ err resolve_counts(const struct options *o, const struct series *s, const char *
     if (!head_counts(o->head)) return 0;
     for (i32 c = 0; c < s->ntarget; c++)
         for (i64 i = 0; i < s->nrow; i++) {
-            if (!series_is_target(s, c, i) || is_count(series_raw(s, c, i))) continue;
+            if (!series_is_target(s, c, i) || is_count(series_raw(s, c, i), s->mean[c])) continue;
             if (count++ == 0) col = c, row = i;
         }
     return count > 0 ? refuse(o, s, path, col, row, count) : 0;

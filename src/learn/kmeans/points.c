@@ -12,10 +12,9 @@
 #define LARGEST 1e150 /* squares of it are finite */
 
 static err fail_square_overflows(const struct table_set *s, const struct column *c, i64 row) {
-    char where[256], fix[MEND_PATH + 16], name[MEND_PATH];
+    char where[256], fix[MEND_IGNORE];
     table_where(s->t, row, c, where);
-    snprintf(fix, sizeof fix, "--ignore %s", mend_word(c->name, name));
-    return FAIL_AT(E208, where, fix, "%g in column \"%s\" has no finite square", c->number[row], c->name);
+    return FAIL_AT(E208, where, mend_ignore(c->name, fix), "%g in column \"%s\" has no finite square", c->number[row], c->name);
 }
 
 static err gather(const struct table_set *s, const struct column_scale *c, i64 from, struct points *p) {
