@@ -63,7 +63,7 @@ class Trouble(e2e.Case):
 
     def tidy(self):
         """Who is ended between the model and the end leaves checkpoints, which any later look at the run deletes."""
-        if any(n.endswith(".ckpt") for _, _, names in os.walk(self.path("out/m.model.run")) for n in names):
+        if any(n.endswith((".ckpt", ".part")) for _, folders, _ in os.walk(self.path("out/m.model.run")) for n in folders):
             self.begin("resume", "out/m.model.run").wait(PATIENCE)
 
     def finish(self, *more, front=()):
