@@ -103,6 +103,8 @@ class Soak(Submit):
 
     def verdict(self):
         if self.ended != 0:
+            with open(self.path("words"), encoding="utf-8") as words:
+                print(words.read()[-3000:], flush=True)
             return "ended with %s" % self.ended
         try:
             self.same_model("whole.model", "m.model")

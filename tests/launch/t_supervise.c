@@ -50,6 +50,17 @@ TEST(a_job_that_dies_is_started_again_from_its_checkpoint) {
     called("train\nresume\n");
 }
 
+/* The last rank to end was killed while it wrote its part of a checkpoint. */
+TEST(what_a_finished_job_leaves_is_deleted) {
+    const struct launch_job job = job_of("parts", "mkdir $run/checkpoints/7.ckpt $run/checkpoints/9.part\n"
+                                         "printf '{\"finished\": true}' >$run/run.json\nkill -9 $$", 3);
+    char path[700];
+    ends(&job, 0);
+    called("train\n");
+    snprintf(path, sizeof path, "%s/checkpoints", run_dir);
+    assert_false(file_exists(path));
+}
+
 TEST(a_job_without_checkpoint_begins_anew_and_is_given_up) {
     const struct launch_job job = job_of("gives_up", "kill -9 $$", 2);
     const f64 begin = clock_now();
@@ -218,7 +229,8 @@ TEST(a_killed_supervisor_takes_its_job_along_and_a_second_one_goes_on) {
 }
 
 T_MAIN(cmocka_unit_test(a_job_that_dies_is_started_again_from_its_checkpoint),
-       cmocka_unit_test(a_job_without_checkpoint_begins_anew_and_is_given_up), cmocka_unit_test(progress_fills_the_allowance),
+       cmocka_unit_test(what_a_finished_job_leaves_is_deleted),
+        cmocka_unit_test(a_job_without_checkpoint_begins_anew_and_is_given_up), cmocka_unit_test(progress_fills_the_allowance),
        cmocka_unit_test(a_failure_of_the_job_itself_is_passed_on),
        cmocka_unit_test(ranks_that_differ_are_not_started_again),
        cmocka_unit_test(a_launcher_that_says_nothing_is_not_believed),
