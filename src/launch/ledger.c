@@ -37,15 +37,20 @@ static bool younger(const char *path, f64 since) {
     return (f64)st.st_mtim.tv_sec + 1e-9 * (f64)st.st_mtim.tv_nsec >= since - CLOCK_SLACK;
 }
 
-static const char whole[] = ".ckpt", part[] = ".part"; /* a checkpoint, and one that is being written */
+/* Number of a checkpoint by the name of its folder; -1 = it is none. parts: one that is being written counts, too. */
+static i64 number_of(const char *name, bool parts) {
+    const char *ending = name + strspn(name, "0123456789");
+    const bool counts = strcmp(ending, ".ckpt") == 0 || (parts && strcmp(ending, ".part") == 0);
+    return counts && ending > name ? strtoll(name, NULL, 10) : -1;
+}
 
 /* Number and path of the next checkpoint in a folder; -1 = no more. */
-static i64 next_checkpoint(DIR *dir, const char *folder, const char *ending, char path[4500]) {
+static i64 next_checkpoint(DIR *dir, const char *folder, bool parts, char path[4500]) {
     for (struct dirent *d; dir && (d = readdir(dir));) {
-        const size_t digits = strspn(d->d_name, "0123456789");
-        if (digits == 0 || strcmp(d->d_name + digits, ending) != 0) continue;
+        const i64 number = number_of(d->d_name, parts);
+        if (number < 0) continue;
         snprintf(path, 4500, "%s/%.255s", folder, d->d_name);
-        return strtoll(d->d_name, NULL, 10);
+        return number;
     }
     return -1;
 }
@@ -58,10 +63,7 @@ struct newest {
 
 static err note_newest(void *self, const char *name, const struct hdfs_status *s) {
     struct newest *n = self;
-    const size_t digits = strspn(name, "0123456789");
-    if (digits == 0 || strcmp(name + digits, whole) != 0 || (f64)s->time / 1000 < n->since - CLOCK_SLACK) return 0;
-    const i64 number = strtoll(name, NULL, 10);
-    n->number = number > n->number ? number : n->number;
+    if ((f64)s->time / 1000 >= n->since - CLOCK_SLACK) n->number = lmax(n->number, number_of(name, false));
     return 0;
 }
 
@@ -78,7 +80,7 @@ i64 run_checkpoint(const char *run_dir, f64 since) {
     if (checkpoints_apart()) return run_checkpoint_apart(checkpoints_apart(), since);
     snprintf(folder, sizeof folder, "%s/checkpoints", run_dir);
     DIR *dir = opendir(folder);
-    for (i64 number; (number = next_checkpoint(dir, folder, whole, path)) >= 0;)
+    for (i64 number; (number = next_checkpoint(dir, folder, false, path)) >= 0;)
         if (number > best && younger(path, since)) best = number;
     if (dir) closedir(dir);
     return best;
@@ -91,12 +93,10 @@ void run_clear(const char *run_dir) {
         return;
     }
     snprintf(folder, sizeof folder, "%s/checkpoints", run_dir);
-    for (i32 k = 0; k < 2; k++) {
-        DIR *dir = opendir(folder);
-        while (next_checkpoint(dir, folder, k == 0 ? whole : part, path) >= 0)
-            if (file_remove_dir(path) < 0) err_clear(); /* leftover files are harmless */
-        if (dir) closedir(dir);
-    }
+    DIR *dir = opendir(folder);
+    while (next_checkpoint(dir, folder, true, path) >= 0)
+        if (file_remove_dir(path) < 0) err_clear(); /* leftover files are harmless */
+    if (dir) closedir(dir);
     rmdir(folder);
 }
 
