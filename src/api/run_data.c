@@ -10,7 +10,6 @@
 
 #include "api/api.h"
 #include "base/file.h"
-#include "learn/series_set.h"
 
 static const char file_name[] = "data.json";
 
@@ -54,7 +53,7 @@ static err judge(struct stretto_trainer *t, const struct js *print, struct split
     struct data_change c;
     TRY(t->data->set->kind->compare(t->data->set, print, &c));
     t->has_print = c.verdict == DATA_SAME;
-    if (t->data->set->kind == &data_series && !t->has_print) series_set_place(&t->o, t->data->set, &c);
+    if (t->data->set->kind->place && !t->has_print) t->data->set->kind->place(&t->o, t->data->set, &c);
     if (c.verdict == DATA_LOST || (!t->has_print && !t->o.data_changed)) return refuse(t, &c);
     if (!t->has_print) warn_changed(t, &c);
     *split = c.split; /* also for equal data: an earlier resume may have kept the split for a longer file */

@@ -56,6 +56,9 @@ struct data_kind {
      * limited the data. */
     err (*print)(const struct dataset *d, const struct split *p, struct js **out);
     err (*compare)(const struct dataset *d, const struct js *print, struct data_change *out);
+    /* Completes the place of a difference that compare found, by reading the file again with the same options.  NULL = compare
+     * says all that can be known. */
+    void (*place)(const struct options *o, const struct dataset *d, struct data_change *c);
     const char *(*column)(const struct dataset *d, i32 i);
     /* in original units; NaN = missing or not a number */
     f64 (*value)(const struct dataset *d, i32 column, i64 row);

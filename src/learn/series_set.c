@@ -293,7 +293,8 @@ static err find_line(const struct options *o, const char *path, const struct dat
     return e;
 }
 
-void series_set_place(const struct options *o, const struct dataset *d, struct data_change *c) {
+/* Of a panel, whose rows are lines of every series. */
+static void place(const struct options *o, const struct dataset *d, struct data_change *c) {
     const struct series *s = series_of(d);
     const struct err_record before = *err_last();
     i64 line = 0;
@@ -326,6 +327,7 @@ const struct data_kind data_series = {
     .hash = hash,
     .print = print,
     .compare = compare,
+    .place = place,
     .column = column,
     .value = value,
     .label = label,

@@ -2,7 +2,6 @@
 #ifndef STRETTO_LEARN_SERIES_SET_H
 #define STRETTO_LEARN_SERIES_SET_H
 
-#include "data/fingerprint.h"
 #include "data/series_build.h"
 #include "learn/learner.h"
 
@@ -31,8 +30,6 @@ err series_set_make(struct series *s, const char *path, struct series_set **out)
 /* Scales by the first rows, those of the training split: a trainer on fewer rows must not know rows that it will be tested
  * on. */
 err series_set_scale(struct series_set *d, i64 rows);
-/* Completes the place of a difference in a panel, whose rows are lines of every series: reads the file again. */
-void series_set_place(const struct options *o, const struct dataset *d, struct data_change *c);
 /* Reports doubtful number formats. Sets --decimal to the mark found, so that later files are read with the same. */
 err series_set_marks(const struct series_set *d, struct options *o, const struct events *to);
 
