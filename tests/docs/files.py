@@ -46,7 +46,7 @@ def zones(name, rows=HOURS // 2):
            for i, z in enumerate(("north", "south", "west")) for k in range(rows)))
 
 
-def sales(name, rows=DAYS, column="units", more=""):
+def sales(name, rows=DAYS, column="units"):
     draw = random.Random(3)
     write(name, f"day,price,{column}", ((day(k), f"{5 + draw.random():.2f}", f"{20 + wave(k, 7, draw):.2f}") for k in range(rows)))
 
@@ -186,7 +186,7 @@ FILES = {
     "learners/forest.md": {"letters.csv": letters, "rows.csv": lambda n: letters(n, 30), "newer.csv": letters},
     "learners/graph.md": {"links.txt": links, "links.txt.gz": links},
     "learners/hmm.md": {"tagged.txt": sentences, "more.txt": sentences, "new.txt": lambda n: sentences(n, tagged=False),
-                        "visits.txt": lambda n: sentences(n, tagged=False), "long.txt": lambda n: words(n)},
+                        "visits.txt": lambda n: sentences(n, tagged=False), "long.txt": words},
     "learners/kmeans.md": {"iris.csv": iris, "new.csv": iris},
     "learners/tagger.md": sentence_files("train.txt", "test.txt", "new.txt"),
 }

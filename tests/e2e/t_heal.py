@@ -233,7 +233,7 @@ class Heal(Launched):
         self.assertIn("model ", child.stdout.read().decode())
 
     def test_another_dies_when_the_model_is_written(self):
-        """The first has said goodbye and is in MPI_Finalize, which waits for all; what is left of the others asks it how to go on."""
+        """Rank 0 has ended its training and waits in MPI_Finalize for all ranks; the survivors ask it which ranks continue."""
         options = [*TRAIN, "--members", "1"]
         self.whole(AIR, options)
         for turn in range(e2e.times(4, 20)):
