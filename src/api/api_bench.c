@@ -177,7 +177,7 @@ static err bench_ways(struct options *o, const struct run_context *ctx, const st
             TRY(subject_of(o, spec, k == SLICED ? spec->cut.slices : 1, s));
             struct resources use = uses_of(s, ctx);
             use.steps = MANY_STEPS;
-            TRY(costs_open(&s->net, &use, s->B, optim_find("adam"), COSTS_WAITING, s->costs));
+            TRY(costs_open(&s->net, &use, s->B, optim_find("adam"), COSTS_BENCH, s->costs));
         }
         TRY(bench_row(s, ctx, (i32)o->repeat, rows, from, n));
     }

@@ -8,8 +8,14 @@
 #include "base/mem.h"
 #include "learn/probe.h"
 
-enum { PLANS = 5, BUSY = 3, RUNS = 20, ROUNDS = 2 }; /* plans that one worker runs, and all; steps of a plan, about */
-#define MOST_S 0.025           /* that the steps of a plan take in a round, unless three take longer */
+enum { BUSY = 3, RUNS = 20 }; /* plans that all workers run; steps of a plan, about */
+#define MOST_S 0.025          /* that the steps of a plan take in a round, unless three take longer */
+
+/* Rounds over all plans, and plans that one worker runs.  What disturbs a plan for a while is over when its turn comes again;
+ * where there is no time for that, one round, and of fewer plans, still tells more than the cost model. */
+static const struct effort {
+    i32 rounds, plans;
+} efforts[] = {{2, 5}, {1, 5}, {1, 2}};
 
 /* ------------------------------------------------------------------ lines --------------------------------------------------- */
 
@@ -103,6 +109,7 @@ struct measure {
     struct costs *to;
     struct machine *machine; /* this host with another number of devices */
     struct pool *one;        /* one worker */
+    const struct effort *effort; /* NULL: nothing is measured */
 };
 
 /* The plan of one cut for so many devices of this host; NULL = it does not apply. */
@@ -204,8 +211,8 @@ static i32 grains_of(const struct measure *m) { return ceil_div(m->probe.B, plan
 static err by_one_worker(struct measure *m, measure_fn *run) {
     const i32 grains = grains_of(m);
     TRY(run(m, "data", 1));
-    for (i32 k = 2, plans = 1; k < 2 * grains && plans < PLANS; k *= 2, plans++)
-        TRY(run(m, "data", imin(plans == PLANS - 1 ? grains : k, grains)));
+    for (i32 k = 2, plans = 1; k < 2 * grains && plans < m->effort->plans; k *= 2, plans++)
+        TRY(run(m, "data", imin(plans == m->effort->plans - 1 ? grains : k, grains)));
     return 0;
 }
 
@@ -246,13 +253,19 @@ static err crowd(struct measure *m) {
 
 /* ------------------------------------------------------------------ the whole ----------------------------------------------- */
 
-/* Seconds that a step takes and that measuring takes, by the cost model. */
-static err worth(struct measure *m, f64 most, bool *yes) {
+/* Seconds that measuring takes, for steps of so many seconds. */
+static f64 effort_seconds(const struct effort *of, f64 step) {
+    return of->rounds * (of->plans + BUSY) * dmin(dmax(MOST_S, 5 * step), RUNS * step);
+}
+
+/* The greatest effort that takes at most so long, and the run far longer. */
+static err choose_effort(struct measure *m, f64 most) {
     struct plan *p = NULL;
     TRY(plan_for(m, "data", 1, &p));
-    if (!p) return 0;
-    const f64 cost = ROUNDS * (PLANS + BUSY) * dmin(dmax(MOST_S, 5 * p->predicted), RUNS * p->predicted);
-    *yes = cost <= most && p->predicted * (f64)m->r->steps >= TUNE_WORTH * cost;
+    for (u32 k = 0; p && k < COUNT(efforts) && !m->effort; k++) {
+        const f64 cost = effort_seconds(&efforts[k], p->predicted);
+        if (cost <= most && p->predicted * (f64)m->r->steps >= TUNE_WORTH * cost) m->effort = &efforts[k];
+    }
     plan_free(p);
     return 0;
 }
@@ -267,7 +280,7 @@ static err take_lower(struct costs *c, const struct costs *other) {
     return 0;
 }
 
-/* Two rounds over all plans: what disturbs one for a while is over when its turn comes again. */
+/* The second round starts from what was known before the first. */
 static err two_rounds(struct measure *m) {
     struct costs *first, *known = m->to;
     NEW(first, 1);
@@ -281,12 +294,12 @@ static err two_rounds(struct measure *m) {
     return e;
 }
 
-/* By rank 0 alone.  *yes: it was worth it. */
-static err measure(struct measure *m, f64 most, bool *yes) {
-    TRY(worth(m, most, yes));
-    if (!*yes) return 0;
+/* By rank 0 alone. */
+static err measure(struct measure *m, f64 most) {
+    TRY(choose_effort(m, most));
+    if (!m->effort) return 0;
     TRY(pool_new(1, &m->one));
-    return two_rounds(m);
+    return m->effort->rounds > 1 ? two_rounds(m) : measure_all(m);
 }
 
 static err put_link(const struct resources *r, struct costs *to) {
@@ -307,14 +320,16 @@ static err measure_here(struct measure *m, f64 most) {
     const struct resources *r = m->r;
     const bool first = comm_rank(r->comm) == 0;
     const i32 from = m->to->n;
-    bool yes = false;
     m->machine = mem_alloc(sizeof *m->machine);
     err e = m->machine ? 0 : -E601;
-    if (e >= 0 && first && most > 0 && r->wisdom && !r->wisdom->off) e = measure(m, most, &yes);
-    u8 all = e >= 0 && yes && comm_local_size(r->comm) > 1;
+    if (e >= 0 && first && most > 0 && r->wisdom && !r->wisdom->off) e = measure(m, most);
+    u8 all = e >= 0 && m->effort && comm_local_size(r->comm) > 1 ? (u8)(1 + (m->effort - efforts)) : 0;
     if (comm_size(r->comm) > 1) TRY(comm_broadcast_slow(r->comm, "whether ranks measure costs", &all, sizeof all));
     TRY(e);
-    if (all) TRY(crowd(m));
+    if (all) {
+        m->effort = &efforts[all - 1];
+        TRY(crowd(m));
+    }
     return first && m->to->n > from ? to_wisdom(r, m->to, from) : 0;
 }
 

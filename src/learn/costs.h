@@ -9,9 +9,11 @@
 #include "learn/engine.h"
 #include "step/costs.h"
 
-/* Seconds that measuring may take: before a training, of which it is a small share, and while a person waits. */
+/* Seconds that measuring may take: before a training, of which it is a small share; while a person waits; beside a
+ * benchmark of the same steps. */
 #define COSTS_TRAINING 60.0
 #define COSTS_WAITING 3.0
+#define COSTS_BENCH 10.0
 /* Adds the costs of the net's training steps with B rows.  What is unknown is measured if that takes at most so many seconds, and
  * r->steps steps take far longer (0: read only).  The costs of rank 0 are those of all ranks, so that all plan alike; collective.
  * Empty where the wisdom is off, and for nets with time slices. */

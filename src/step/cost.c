@@ -261,15 +261,30 @@ static i64 gathered_bytes(struct plan *p, const struct task *t) {
     return (i64)sum * imax(0, ranks - 1);
 }
 
-/* Bytes of activations and their gradients that a task reads from tasks of other ranks; sets the time that those need to send. */
+/* Bytes of activations and their gradients that task `from` writes and a task reads: a chunk of steps passes its own alone. */
+static f64 bytes_between(const struct plan *p, const struct task *from, const struct task *t) {
+    f64 sum = 0;
+    for (u32 k = from->use0; k < from->use0 + from->nuse; k++)
+        for (u32 j = t->use0; j < t->use0 + t->nuse; j++) {
+            const struct use *w = &p->use[k], *r = &p->use[j];
+            const struct pbuf *b = &p->buf[w->buf];
+            if (w->buf != r->buf || !use_writes(w) || r->mode == USE_W || !use_meets(w, r)) continue;
+            if (b->kind != PBUF_ACT && b->kind != PBUF_DACT) continue;
+            const i32 steps = w->t1 == 0 ? r->t1 - r->t0 : r->t1 == 0 ? w->t1 - w->t0 : imin(w->t1, r->t1) - imax(w->t0, r->t0);
+            sum += pbuf_bytes(b, lmax(w->lo, r->lo), lmin(w->hi, r->hi)) * (steps > 0 ? (f64)steps / b->repeat : 1);
+        }
+    return sum;
+}
+
+/* Bytes that a task reads from tasks of other ranks; sets the time that those need to send. */
 static i64 passed_bytes(struct plan *p, const struct task *t) {
     i64 sum = 0;
     for (u32 d = t->dep0; task_walks(t) && !t->split && d < t->dep0 + t->ndep; d++) {
         struct task *from = &p->task[p->dep[d]];
         if (!task_walks(from) || from->split || t->member > 0) continue;
         if (p->place[from->device].rank == p->place[t->device].rank) continue;
-        const f64 bytes = 4 * floats_written(p, from);
-        from->link = (f32)(bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6);
+        const f64 bytes = bytes_between(p, from, t);
+        from->link = fmaxf(from->link, (f32)(bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6));
         sum += (i64)bytes;
     }
     return sum;
@@ -289,6 +304,48 @@ static f64 load_of(const struct plan *p, const struct machine *m, const struct c
     for (i32 d = 0; d < p->ndevice; d++) used += p->place[d].rank < ranks;
     for (i32 d = 0; d < m->ndevice; d++) all += m->device[d].rank < ranks;
     return all < 2 ? 0 : (f64)imax(0, used - 1) / (all - 1);
+}
+
+/* Of each op the device that runs all of it, and so has its weights and what belongs to them in its cache; SEVERAL, NONE. */
+enum { SEVERAL = -1, NONE = -2 };
+struct owners {
+    i32 device[NET_OPS];
+};
+
+static void owned_by(struct owners *o, i32 op, i32 device) {
+    o->device[op] = o->device[op] == NONE || o->device[op] == device ? device : SEVERAL;
+}
+
+static void find_owners(const struct plan *p, const struct net *n, struct owners *o) {
+    for (i32 l = 0; l < n->nop; l++) o->device[l] = NONE;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if (!task_walks(t)) continue;
+        owned_by(o, t->op, (i32)t->device);
+        const i32 share = n->op[t->op].spec.share;
+        if (share >= 0) owned_by(o, share, (i32)t->device);
+    }
+}
+
+/* Share of the weights that a task merges, updates or prepares which other devices use, too. */
+static f64 foreign_share(const struct net *n, const struct owners *o, const struct task *t) {
+    i64 all = 0, foreign = 0;
+    if (t->kind == TASK_PREP) return o->device[t->op] != (i32)t->device;
+    for (i32 l = 0; l < n->nop; l++) {
+        const i64 lo = lmax(t->lo, n->op[l].theta0), hi = lmin(t->hi, n->op[l].theta0 + n->op[l].ntheta);
+        if (hi <= lo) continue;
+        all += hi - lo;
+        if (o->device[l] != (i32)t->device) foreign += hi - lo;
+    }
+    return all > 0 ? (f64)foreign / (f64)all : 1;
+}
+
+/* The load that a task feels.  Vectors in the cache of their device are as fast as alone: what makes them slower in plans whose
+ * workers share all weights are lines that another worker has written or read. */
+static f64 load_on(const struct plan *p, const struct net *n, const struct machine *m, const struct owners *o,
+                   const struct task *t, f64 load) {
+    const bool vector = t->kind == TASK_MERGE || t->kind == TASK_NORM || t->kind == TASK_UPDATE || t->kind == TASK_PREP;
+    return vector && task_bytes(p, t) <= (f64)m->cache_l2 ? load * foreign_share(n, o, t) : load;
 }
 
 /* Speed of a device against that of device 0, where costs are measured while nothing else runs. */
@@ -327,11 +384,14 @@ static void set_waits(struct plan *p, const struct machine *m, const struct cost
 
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m, const struct costs *costs) {
     const f64 load = load_of(p, m, costs), gap = known_or(costs, COST_TASK, workers_of(m, 0), TASK_S);
+    struct owners owners;
     p->exchange_bytes = 0;
     set_waits(p, m, costs);
+    find_owners(p, n, &owners);
+    for (u32 i = 0; i < p->ntask; i++) p->task[i].link = 0;
     for (u32 i = 0; i < p->ntask; i++) {
         struct task *t = &p->task[i];
-        const f64 known = measured(p, n, m, costs, t, load);
+        const f64 known = measured(p, n, m, costs, t, load_on(p, n, m, &owners, t, load));
         f64 s = known >= 0 ? known + gap : seconds(p, n, m, i) + TASK_S;
         i64 across = 0;
         if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);

@@ -2,6 +2,7 @@
 #include "t.h"
 
 #include "base/mem.h"
+#include "model/nets.h"
 #include "step/costs.h"
 #include "step/planner.h"
 #include "toy.h"
@@ -147,10 +148,71 @@ TEST(corrected_costs_replace_those_of_the_same_work) {
     is(get((struct cost){.kind = TASK_BWD, .size = 8}), 3);
 }
 
+/* Two cells of 64 units on top of each other, 24 steps. */
+static void two_cells(void) {
+    net_init(&net);
+    i32 x = nets_input(&net, "x", 24, 3, false);
+    for (i32 k = 0; k < 2; k++) {
+        struct op_spec c = net_spec("recurrent", k ? "lstm.1" : "lstm.0", x);
+        c.hidden = 64;
+        x = net.op[nets_add(&net, &c)].out;
+    }
+    nets_loss(&net, "loss_mse", nets_dense(&net, "head", x, 2, ACT_NONE), 24, 2, false);
+    T_OK(net_check(&net));
+}
+
+/* A cell on each rank: seconds that forward of the first needs to send what the second reads, and in how many messages. */
+static f64 forward_links(const char *parallel, i32 *messages) {
+    struct plan *p = planned(2, "host*2(cpu) gflops=0.001", parallel, &costs);
+    f64 sum = 0;
+    *messages = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        if (p->task[i].kind != TASK_FWD || p->task[i].op != 0) continue;
+        sum += (f64)p->task[i].link;
+        ++*messages;
+    }
+    plan_free(p);
+    return sum;
+}
+
+TEST(chunks_of_a_wave_send_their_own_steps) {
+    i32 few = 0, many = 0;
+    two_cells();
+    costs.n = 0;
+    put((struct cost){.kind = COST_LATENCY, .size = 1, .seconds = 1e-12});
+    put((struct cost){.kind = COST_BYTE, .size = 1, .seconds = 1});
+    const f64 once = forward_links("pipeline:2", &few), pieces = forward_links("wave:2", &many);
+    assert_true(few == 2 && many > 2 && once > 0); /* micro-batches; chunks */
+    is(pieces / once, 1); /* f32 in the plan: a part of a million is near enough */
+}
+
+/* Updates of busy workers take 3 times as long, for lines of weights that the other worker reads: none are where each stage has
+ * weights of its own. */
+TEST(a_stage_updates_its_own_weights_as_if_alone) {
+    static const struct {
+        const char *parallel;
+        f64 least, most;
+    } cases[] = {{"pipeline:2", 1, 1.5}, {"data:2", 3, 3.01}};
+    two_cells();
+    for (u32 c = 0; c < COUNT(cases); c++) {
+        costs.n = 0;
+        put((struct cost){.kind = TASK_UPDATE, .shape = 1, .size = 1, .seconds = 1});
+        put((struct cost){.kind = TASK_UPDATE, .shape = 1, .size = 1, .busy = true, .seconds = 3});
+        struct plan *p = planned(4, "cpu*2 gflops=0.001", cases[c].parallel, &costs);
+        for (u32 i = 0; i < p->ntask; i++) {
+            const f64 each = (f64)p->task[i].cost / (f64)(p->task[i].hi - p->task[i].lo);
+            if (p->task[i].kind != TASK_UPDATE || p->task[i].hi - p->task[i].lo < 1000) continue;
+            if (each < cases[c].least || each > cases[c].most) fail_msg("%s: an element takes %g s", cases[c].parallel, each);
+        }
+        plan_free(p);
+    }
+}
+
 T_MAIN(cmocka_unit_test(between_two_sizes_costs_are_linear),
        cmocka_unit_test(busy_workers_are_slower_by_what_was_measured_nearby),
        cmocka_unit_test(a_plan_whose_tasks_were_measured_takes_their_seconds),
        cmocka_unit_test(waits_and_links_are_those_measured),
        cmocka_unit_test(a_member_has_its_share),
        cmocka_unit_test(a_device_with_half_a_core_takes_twice_as_long),
-       cmocka_unit_test(corrected_costs_replace_those_of_the_same_work))
+       cmocka_unit_test(corrected_costs_replace_those_of_the_same_work),
+       cmocka_unit_test(chunks_of_a_wave_send_their_own_steps), cmocka_unit_test(a_stage_updates_its_own_weights_as_if_alone))
