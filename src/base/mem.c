@@ -109,6 +109,12 @@ void mem_free(void *p) {
         free(block);
 }
 
+void mem_release(void *p, size_t lo, size_t hi) {
+    const uintptr_t at = (uintptr_t)p, page = PAGE;
+    const uintptr_t from = (at + lo + page - 1) / page * page, to = (at + hi) / page * page;
+    if (header_of(p)->mapped && to > from) madvise((char *)p + (from - at), to - from, MADV_DONTNEED);
+}
+
 void mem_zero(void *p) {
     const struct header *block = header_of(p);
     char *from = p, *end = from + block->size;

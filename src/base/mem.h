@@ -15,6 +15,10 @@ char *mem_strdup(const char *s);
 void mem_free(void *p); /* NULL is allowed */
 void mem_zero(void *p); /* zeroes a whole block; the pages of a large one go back to the system until they are touched again */
 
+/* Bytes [lo, hi) of a block are not needed as they are: whole pages of a large one go back to the system and are zero when they
+ * are touched again; the rest stays. */
+void mem_release(void *p, size_t lo, size_t hi);
+
 /* A block of `size` bytes behind the first page of a mapping of `bytes`, which mem_free unmaps (spill.h); not counted as heap. */
 void *mem_wrap(void *mapping, size_t bytes, size_t size);
 

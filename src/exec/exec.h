@@ -81,7 +81,7 @@ err exec_gather(struct exec *x);      /* sends buffers with MESSAGE_GATHER to th
 /* The ranges of a buffer that tasks of this rank use, in order, none next to another; all of it where a step leaves it on every
  * rank.  In the arena; E601. */
 err exec_held(const struct exec *x, u32 buf, struct arena *a, struct plan_range **out, i32 *n);
-/* Gives the memory of this rank's buffers back to the system until the next step.  After exec_settle; not while a gradient is
+/* Gives the memory of this rank's buffers back to the system until the next step.  After exec_quiet; not while a gradient is
  * kept for the next step. */
 void exec_rest(struct exec *x);
 i64 exec_bytes(const struct exec *x); /* memory of the exec without lent buffers */

@@ -36,11 +36,13 @@ void exec_rows(const struct exec *x, i32 *b0, i32 *b1) {
     *b0 = imin(*b0, *b1);
 }
 
-/* Does some rank get the buffer only when the exec settles? */
+/* Does some rank get the buffer only when the exec settles?  A buffer that no task writes is not sent at all. */
 static bool is_in_parts(const struct exec *x, u32 buf) {
+    bool written = false;
     for (u32 i = 0; i < x->nmessage; i++)
         if (x->message[i].buf == buf && x->message[i].when == MESSAGE_SETTLE) return true;
-    return false;
+    for (u32 k = 0; k < x->plan->nuse && !written; k++) written = x->plan->use[k].buf == buf && use_writes(&x->plan->use[k]);
+    return !written;
 }
 
 static int by_begin(const void *a, const void *b) {

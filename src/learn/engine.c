@@ -256,6 +256,29 @@ err engine_share(const struct engine *of, const struct resources *r, struct engi
     return e;
 }
 
+bool engine_keeps_to_itself(const struct engine *e) {
+    i32 n, m;
+    const struct plan_range *own = step_held(e->exec, &n), *used = e->joint ? step_held(e->forward, &m) : NULL;
+    bool inside = used != NULL;
+    for (i32 i = 0; inside && i < m; i++) {
+        i32 k = 0;
+        while (k < n && own[k].hi < used[i].hi) k++;
+        inside = k < n && own[k].lo <= used[i].lo;
+    }
+    return inside;
+}
+
+void engine_release_others(struct engine *e, const struct comm *c) {
+    i32 n;
+    i64 at = 0;
+    const struct plan_range *own = step_held(e->exec, &n);
+    for (i32 i = 0; comm_rank(c) > 0 && i <= n; i++) {
+        const i64 end = i < n ? own[i].lo : e->store.ntheta;
+        if (end > at) mem_release(e->store.theta, sizeof(f32) * (size_t)at, sizeof(f32) * (size_t)end);
+        if (i < n) at = own[i].hi;
+    }
+}
+
 static void drop_plans(struct engine *e) {
     step_free(e->exec);
     step_free(e->forward);

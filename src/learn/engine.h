@@ -71,6 +71,11 @@ i32 engine_forward_rows(const struct net *n, i32 most);
 struct plan_request engine_request(const struct net *net, const struct resources *r, i32 B, const struct optim *optim);
 /* Makes the training plan without binding it. */
 err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, struct plan **out);
+/* Does this rank forecast, in a joint forward plan, with weights that it trains?  Then a validation needs none of other ranks. */
+bool engine_keeps_to_itself(const struct engine *e);
+/* Where ranks keep their own layers' weights, the memory of the others goes back to the system; rank 0, which saves the model,
+ * keeps all.  Before the first step, when every rank has them all. */
+void engine_release_others(struct engine *e, const struct comm *c);
 /* Plans and binds training again for a net with the same parameters. Weights and optimizer state stay; the forward plan is
  * freed. */
 err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B);

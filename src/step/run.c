@@ -355,6 +355,7 @@ err step_run(struct step *s, const struct step_args *a, struct exec_result *out)
 }
 
 err step_settle(struct step *s, struct exec_result *out) { return exec_settle(s->exec, out); }
+err step_quiet(struct step *s) { return exec_quiet(s->exec); }
 
 err step_look_ahead(struct step *s, struct step_ahead *out) {
     struct exec_result r;

@@ -49,6 +49,7 @@ err step_run(struct step *s, const struct step_args *a, struct exec_result *out)
 
 /* Completes pending messages; with delay1 also the pending update: the weights then include all steps. */
 err step_settle(struct step *s, struct exec_result *out);
+err step_quiet(struct step *s); /* completes messages of the last step alone: the weights of step_held are those after it */
 /* The same, but the next step still computes with the current weights: the state is after the update, theta holds the
  * weights that belong to it (borrowed until the next call); NULL = no update is pending. */
 struct step_ahead {

@@ -208,10 +208,11 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
     return 0;
 }
 
-/* Completes pending updates, so that the store holds the weights after all steps. *finite false: the last step was not finite,
- * and the caller rolls back. */
-static err settle(struct train_state *s, struct progress *p, bool *finite) {
+/* Completes pending updates, so that the store holds the weights after all steps, or those that this rank keeps. *finite false:
+ * the last step was not finite, and the caller rolls back. */
+static err settle(const struct train_job *j, struct train_state *s, struct progress *p, bool *finite) {
     struct exec_result r;
+    if (j->parts) return step_quiet(p->exec);
     TRY(step_settle(p->exec, &r));
     *finite = r.finite;
     if (r.finite) count(s, p, &r, r.loss);
@@ -234,7 +235,7 @@ static err look_ahead(const struct train_job *j, struct train_state *s, const st
 
 /* Ranks hold bit-identical copies of the weights; if they differ, further steps are worthless. */
 static err same_weights(const struct train_job *j) {
-    if (comm_size(j->comm) == 1 || !comm_watched(j->comm)) return 0;
+    if (comm_size(j->comm) == 1 || !comm_watched(j->comm) || j->parts) return 0;
     return comm_check_equal(j->comm, "weights", comm_hash(COMM_HASH, j->store->theta, sizeof(f32) * (size_t)j->store->ntheta),
                       "the same processor and the same build on every host; --ranks 1 while you look for the cause");
 }
@@ -391,7 +392,7 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
     if (tells && (early || !due)) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
     if (early) TRY(save_last(j, s, p, *reason)); /* an uninterrupted run, which resume continues, has no validation here */
     p->early = early;
-    if (due) TRY(settle(s, p, &finite));
+    if (due) TRY(settle(j, s, p, &finite));
     if (!finite) {
         *reason = 0;
         TRY(roll_back(j, s, p));
@@ -445,10 +446,15 @@ static i64 reported_to(const struct train_state *s) {
     return s->place == PLACE_STEPPED ? s->step - 1 : s->step;
 }
 
-/* The best weights, on every rank.  An update that a delaying policy has pending stays so: every rank has all of theta there. */
+/* The best weights, on every rank; the last ones where none was validated.  An update that a delaying policy has pending stays
+ * so: every rank has all of theta there. */
 static err take_best(const struct train_job *j, const struct train_state *s, const struct progress *p) {
     struct exec_result r;
-    copy_held(p->exec, j->store->theta, s->best_theta);
+    if (isfinite(s->best)) copy_held(p->exec, j->store->theta, s->best_theta);
+    if (j->parts) {
+        TRY(step_quiet(p->exec));
+        exec_rest(step_exec(p->exec)); /* room for the weights of the other ranks */
+    }
     return j->late ? 0 : step_settle(p->exec, &r);
 }
 
@@ -470,7 +476,7 @@ err train_run(const struct train_job *j, struct train_state *s) {
     prefetch_free(batches);
     s->seconds += clock_now() - p.start;
     if (reason < 0) return reason;
-    if (reason != STOP_SIGNAL && isfinite(s->best)) TRY(take_best(j, s, &p));
+    if (reason != STOP_SIGNAL) TRY(take_best(j, s, &p));
     event_emit(j->events, &(struct event){.kind = EVENT_END,
                                           .text = end_text(j, s, reason),
                                           .member = j->member,

@@ -75,6 +75,7 @@ struct train_job {
     f64 steps_per_epoch, rows_per_step;
     bool warm;            /* step_args.warm of every step */
     bool prefetch;        /* fill batches on a thread of their own */
+    bool parts;           /* each rank keeps the weights that it uses (step_held) up to the end, and validate needs no others */
     bool late;            /* the policy delays updates: a step returns the results of the step before */
     i32 member, members;  /* for events only, as is the next one */
     bool refit;

@@ -91,6 +91,26 @@ TEST(mem_takes_no_pages_that_nothing_touches) {
     assert_true(resident() - before < n / 8);
 }
 
+TEST(mem_release_gives_whole_pages_back_and_keeps_the_rest) {
+#if defined(__SANITIZE_ADDRESS__)
+    print_message("skipped: large blocks are of the heap under AddressSanitizer\n");
+    skip();
+#endif
+    const i64 n = (i64)64 << 20, lo = n / 4 + 5, hi = n / 2 + 7;
+    char *p = mem_alloc((size_t)n);
+    assert_non_null(p);
+    memset(p, 7, (size_t)n);
+    const i64 before = resident();
+    mem_release(p, (size_t)lo, (size_t)hi);
+    assert_true(before - resident() > (hi - lo) * 9 / 10);
+    for (i64 i = 0; i < n; i++)
+        if (p[i] != 7) assert_true(p[i] == 0 && i >= lo && i < hi);
+    assert_int_equal(p[n / 3], 0);
+    mem_release(p, 100, 200); /* less than a page */
+    assert_int_equal(p[150], 7);
+    mem_free(p);
+}
+
 TEST(arena_gives_zeroed_aligned_blocks) {
     struct arena a = {0};
     for (i32 i = 1; i < 3000; i += 97) {
@@ -209,6 +229,7 @@ T_MAIN(cmocka_unit_test(cut_is_the_best_of_all), cmocka_unit_test(err_record_kee
        cmocka_unit_test(err_table_has_no_duplicates), cmocka_unit_test(mem_counts_and_fails_nth),
        cmocka_unit_test(mem_grow_has_room_for_any_element),
        cmocka_unit_test(mem_zero_clears_small_and_large_blocks), cmocka_unit_test(mem_takes_no_pages_that_nothing_touches),
+       cmocka_unit_test(mem_release_gives_whole_pages_back_and_keeps_the_rest),
        cmocka_unit_test(arena_gives_zeroed_aligned_blocks), cmocka_unit_test(arena_refuses_what_no_size_can_hold),
        cmocka_unit_test(str_numbers_are_exact_and_whole), cmocka_unit_test(str_writes_points_whatever_the_locale),
        cmocka_unit_test(str_nearest_prefers_same_letters), cmocka_unit_test(rng_shuffle_is_a_bijection))

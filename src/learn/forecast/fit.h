@@ -38,6 +38,7 @@ struct fit_progress {
     struct train_state state;      /* of member `done`, valid if begun */
     f64 loss;                      /* of validation, with the mean of the first `weighed` members; rank 0 has it */
     i32 weighed;
+    bool parts;                    /* each rank keeps the weights of its own layers (train_job.parts) */
     bool refitting, begun, over;   /* over: a rank died after another had left the fit: leave, too */
 };
 

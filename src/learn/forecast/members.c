@@ -88,6 +88,22 @@ static err validate(void *self, f64 *loss) {
     return e;
 }
 
+/* Do all ranks validate together, each with the layers that it trains?  Then none needs the weights of others before the end.
+ * Collective. */
+static err agree_on_parts(struct fit *t) {
+    const struct comm *c = t->job->use.comm;
+    const bool alone = t->step.stream || t->step.whole.forward || policy_delay(t->job->use.policy) > 0; /* need all weights */
+    const u8 mine = engine_keeps_to_itself(&t->step.engine);
+    u8 *all;
+    t->at.parts = t->step.engine.joint && !alone;
+    if (!t->at.parts) return 0;
+    NEW(all, comm_size(c));
+    const err e = comm_allgather(t->job->use.comm, "weights of validation", &mine, sizeof mine, all);
+    for (i32 r = 0; r < comm_size(c); r++) t->at.parts = t->at.parts && all[r];
+    mem_free(all);
+    return e;
+}
+
 static void stepped(void *self, bool finite) {
     slices_stepped(self, finite);
     replan_stepped(self, finite);
@@ -125,6 +141,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
                               (f64)t->step.batch.nwin * forecast_width(s, t->series) * s->accumulate * store_parts(t),
                           .prefetch = !policy_serial(t->job->use.policy) &&
                                       (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
+                          .parts = t->at.parts,
                           .late = policy_delay(t->job->use.policy) > 0,
                           .member = m,
                           .members = members_of(t),
@@ -206,7 +223,10 @@ static err begin_member(struct fit *t, i32 m) {
         TRY(forecast_restore(t, m, &t->at.state));
         t->at.begun = true;
     }
-    return same_start(t, &t->at.state);
+    TRY(same_start(t, &t->at.state));
+    TRY(agree_on_parts(t));
+    if (t->at.parts) engine_release_others(&t->step.engine, t->job->use.comm);
+    return 0;
 }
 
 /* Makes room for guard and bands: what training alone needs.  One process may be asked to stop there, and under elastic recovery
