@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/keep.h"
+#include "api/lost.h"
 #include "api/report_quality.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -255,13 +256,20 @@ static err fill(struct filler *p) {
     return lines(p, &t->history.warnings, &p->r.warning, &p->r.nwarning);
 }
 
+static err write_report(const struct stretto_trainer *t, const char *path) {
+    struct filler p = {.t = t, .m = t->model->m};
+    err e = fill(&p);
+    if (e >= 0) e = report_write(&p.r, path);
+    arena_free(&p.a);
+    return e;
+}
+
 stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path) {
     if (trainer_is_silent(self)) return 0;
     TRY(trainer_need_model(self));
-    struct filler p = {.t = self, .m = self->model->m};
-    err e = fill(&p);
-    if (e >= 0) e = report_write(&p.r, html_path);
-    arena_free(&p.a);
+    err e;
+    do e = write_report(self, html_path);
+    while (e < 0 && lost_left(self, e, "to write the report"));
     return keep_output(self, e, self->run_dir ? "--run-dir" : "--out"); /* without a run folder this is `stretto report` */
 }
 

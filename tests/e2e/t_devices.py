@@ -361,7 +361,7 @@ class Failures(Devices):
         others = "," in device
         if lost:
             self.assertRegex(lost[0], r"^warning: device opencl:\d.* failed at step \d+: .+; the run goes on, on (%s), from the "
-                             r"(newest checkpoint|beginning)$|, to score the model$" %
+                             r"(newest checkpoint|beginning)$|, to (score the model|write the report)$" %
                              ("opencl:\\d" if others else "the cores of the host"), what)
         if exact and (others or not lost):  # an equal device gives the same bits
             self.same_model("whole.model", "m.model", what)
@@ -403,6 +403,19 @@ class Failures(Devices):
 
     def test_training_goes_on_without_its_device(self):
         self.goes_on("opencl:0", [""], [*TINY, "--members", "1"])
+
+    def test_report_goes_on_without_the_device(self):
+        """The last launch of a run is one of the report."""
+        args = ["train", AIR, *TINY, "--members", "1", "--device", "opencl:0", "-o", "m.model"]
+        n = self.counts(*args)["launch"]
+        self.stretto(*args)
+        os.rename(self.path("m.model"), self.path("whole.model"))
+        r = self.faulty("launch:%d" % n, *args)
+        self.assertEqual(r.status, 0, r.err)
+        self.assertRegex(r.err, r"(?m)^warning: device opencl:0 .* failed at step \d+: .*; the run goes on, on the cores of the host, "
+                         "to write the report$")
+        self.same_model("whole.model", "m.model", "the report")
+        self.assertIn("</html>", self.read("m.model.run/report.html").decode())
 
     def test_training_goes_on_with_the_other_device(self):
         self.two_devices()
