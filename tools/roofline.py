@@ -69,7 +69,20 @@ KINDS = {
     r"norm_fwd": lambda n: flat("value", 6, 3, 2),
     r"norm_bwd": lambda n: flat("value", 9, 4, 3),
     r"norm_grad": lambda n: flat("value", 3, 2, 2),
+    # 16 centers at a time: a row's value from memory, the centers for 256 rows; five loads from shared memory for 16 multiply-adds
+    r"nearest": lambda n: {"per": "value of a row, 16 centers", "flops": 32, "bytes": 4 + 16 * 4 / 256, "flight": 64, "issue": 16 / 22},
+    # 8 bytes of an entry, then the byte of its bin; additions in shared memory are not counted
+    r"histogram": lambda n: {"per": "entry, one input", "flops": 0, "bytes": 9, "flight": 8, "issue": 0},
+    # integers: an addition and a maximum for each label before it, two instructions where a multiply-add is one
+    r"viterbi": lambda n: {"per": "label and step, 16 labels", "flops": 2 * 16, "bytes": 4 + 1 + 4 / 16, "flight": 4, "issue": 0.2},
 }
+
+
+def work_of(name):
+    for pattern, make in KINDS.items():
+        if re.match(pattern, name):
+            return make(name)
+    sys.exit(f"roofline.py: KINDS has no operations and bytes of the kernel {name} of src/gpu/kernels.def")
 
 
 def predict(work, live, card):
@@ -88,8 +101,7 @@ def rows(used):
     for name in cuda_kernels.kernel_names():
         if name not in used:
             continue
-        make = next(f for pattern, f in KINDS.items() if re.match(pattern, name))
-        work, (registers, _, shared) = make(name), used[name]
+        work, (registers, _, shared) = work_of(name), used[name]
         live, most = cuda_kernels.occupancy("sm_90", cuda_kernels.ITEMS_OF.get(name, cuda_kernels.ITEMS), registers, shared)
         row = [f"`{name}`", work["per"], f"{work['flops']:g}", f"{work['bytes']:g}", f"{work['flops'] / work['bytes']:.2f}",
                f"{registers}", f"{100 * live // most} %"]
