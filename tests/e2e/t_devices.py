@@ -506,6 +506,16 @@ class Failures(Devices):
                     self.note(kind, self.sentence(r, "%s: eval" % fault))
                 self.clean(fault)
 
+    def test_forecasts_take_fewer_rows_where_memory_is_refused(self):
+        self.train("m", "cpu", "--test", "40")  # several windows
+        args = ["eval", "m.model", AIR, "--device", "opencl:0", "--json"]
+        whole = self.scores(*args[:-1])
+        r = self.faulty("memory:1", *args)
+        self.assertEqual(r.status, 0, r.err)
+        self.close_numbers(whole, json.loads(r.out), "eval", 1e-6)
+        r = self.faulty("memory-always", *args)
+        self.assertEqual(self.sentence(r, "memory-always"), "E601", r.err)
+
     def test_forecasts_go_on_with_the_other_device(self):
         self.two_devices()
         self.train("m", "cpu")

@@ -4,6 +4,7 @@
  *
  *     launch:N       the N-th clEnqueueNDRangeKernel fails with CL_OUT_OF_RESOURCES
  *     memory:N       the N-th clCreateBuffer is refused
+ *     memory-always  all are
  *     memory-late:N  the N-th read, write or fill of a buffer is refused
  *     any:N          the N-th call of all fails once with CL_OUT_OF_HOST_MEMORY
  *     work:N         from the N-th launch on, events say that the work has ended with an error
@@ -18,7 +19,11 @@
  *     device=K       only device K of the list fails; the calls of others are not counted
  *     gpu            every device says that it is a GPU: deadlines are those of GPUs
  *
- * N counts from 1 (the default).  FAULTY_COUNT=FILE appends how often each kind could have failed, when the process ends. */
+ * N counts from 1 (the default).  FAULTY_COUNT=FILE appends how often each kind could have failed, when the process ends.
+ *
+ * FAULTY_PACE=ITEM,KIB gives devices a speed of their own, whatever else the cores do: behind each launch the device sleeps ITEM
+ * nanoseconds for each work item, and the caller of a copy sleeps KIB nanoseconds for each KiB, in which the device may compute.
+ * It is read at each call, so a program may change it. */
 #define CL_TARGET_OPENCL_VERSION 120
 #define _GNU_SOURCE
 #include <CL/cl.h>
@@ -29,6 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -40,11 +46,12 @@
     X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer)                      \
     X(clEnqueueWriteBuffer) X(clEnqueueReadBufferRect) X(clEnqueueWriteBufferRect) X(clEnqueueFillBuffer)                        \
     X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clGetEventInfo) X(clReleaseEvent)                           \
-    X(clGetEventProfilingInfo) X(clFlush) X(clFinish) X(clGetContextInfo) X(clGetCommandQueueInfo) X(clGetKernelInfo)
+    X(clGetEventProfilingInfo) X(clFlush) X(clFinish) X(clGetContextInfo) X(clGetCommandQueueInfo) X(clGetKernelInfo)            \
+    X(clEnqueueNativeKernel)
 
-enum fault { NONE, LAUNCH, MEMORY, MEMORY_LATE, ANY, WORK, LOST, HANG, COMPILE, NO_COMPILER, NO_F64, BAD_BINARY };
-static const char *const fault_name[] = {"none", "launch", "memory",  "memory-late", "any",    "work",
-                                         "lost", "hang",   "compile", "no-compiler", "no-f64", "bad-binary"};
+enum fault { NONE, LAUNCH, MEMORY, MEMORY_ALWAYS, MEMORY_LATE, ANY, WORK, LOST, HANG, COMPILE, NO_COMPILER, NO_F64, BAD_BINARY };
+static const char *const fault_name[] = {"none", "launch", "memory",  "memory-always", "memory-late", "any",       "work",
+                                         "lost", "hang",   "compile", "no-compiler",   "no-f64",      "bad-binary"};
 enum { FAULTS = sizeof fault_name / sizeof *fault_name, MOST = 64 };
 
 static struct {
@@ -209,7 +216,9 @@ EXPORT cl_command_queue clCreateCommandQueue(cl_context c, cl_device_id d, cl_co
 }
 
 EXPORT cl_mem clCreateBuffer(cl_context c, cl_mem_flags flags, size_t size, void *host, cl_int *e) {
-    *e = fails_as(of_context(c), MEMORY, &buffers, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    cl_device_id d = of_context(c);
+    *e = fails_as(d, MEMORY, &buffers, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    if (fault == MEMORY_ALWAYS && hits(d)) *e = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     return *e ? NULL : real.clCreateBuffer(c, flags, size, host, e);
 }
 
@@ -284,41 +293,76 @@ EXPORT cl_int clReleaseProgram(cl_program p) { return real.clReleaseProgram(p); 
 EXPORT cl_int clReleaseKernel(cl_kernel k) { return real.clReleaseKernel(k); }
 EXPORT cl_int clReleaseEvent(cl_event v) { return real.clReleaseEvent(v); }
 
+/* ------------------------------------------------------------------ pace ---------------------------------------------------- */
+
+struct pace {
+    long item, kib; /* nanoseconds; 0 = no sleep */
+};
+
+static struct pace pace(void) {
+    struct pace p = {0};
+    const char *text = getenv("FAULTY_PACE");
+    if (text) sscanf(text, "%ld,%ld", &p.item, &p.kib);
+    return p;
+}
+
+static void rest(long ns) {
+    const struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    if (ns > 0) nanosleep(&t, NULL);
+}
+
+/* A native kernel runs on the thread of the device. */
+static void CL_CALLBACK rest_there(void *ns) { rest(*(const long *)ns); }
+
+static cl_int enqueue_rest(cl_command_queue q, cl_uint n, const size_t *global) {
+    long ns = pace().item;
+    if (ns <= 0) return CL_SUCCESS;
+    for (cl_uint i = 0; i < n; i++) ns *= (long)global[i];
+    return real.clEnqueueNativeKernel(q, rest_there, &ns, sizeof ns, 0, NULL, NULL, 0, NULL, NULL);
+}
+
+static void rest_copy(size_t bytes) { rest((long)((double)pace().kib * (double)bytes / 1024)); }
+
 /* ------------------------------------------------------------------ work ---------------------------------------------------- */
 
 EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint n, const size_t *at, const size_t *global,
                                      const size_t *local, cl_uint nwait, const cl_event *wait, cl_event *out) {
-    const cl_int e = fails_as(of_queue(q), LAUNCH, &launches, CL_OUT_OF_RESOURCES);
-    return e ? e : real.clEnqueueNDRangeKernel(q, k, n, at, global, local, nwait, wait, out);
+    cl_int e = fails_as(of_queue(q), LAUNCH, &launches, CL_OUT_OF_RESOURCES);
+    if (e == 0) e = real.clEnqueueNDRangeKernel(q, k, n, at, global, local, nwait, wait, out);
+    return e ? e : enqueue_rest(q, n, global);
 }
 
 EXPORT cl_int clEnqueueReadBuffer(cl_command_queue q, cl_mem m, cl_bool blocks, size_t at, size_t size, void *to, cl_uint nwait,
                                   const cl_event *wait, cl_event *out) {
     const cl_int e = fails_transfer(of_queue(q), blocks);
+    if (e == 0) rest_copy(size);
     return e ? e : real.clEnqueueReadBuffer(q, m, blocks, at, size, to, nwait, wait, out);
 }
 
 EXPORT cl_int clEnqueueWriteBuffer(cl_command_queue q, cl_mem m, cl_bool blocks, size_t at, size_t size, const void *from,
                                    cl_uint nwait, const cl_event *wait, cl_event *out) {
     const cl_int e = fails_transfer(of_queue(q), blocks);
+    if (e == 0) rest_copy(size);
     return e ? e : real.clEnqueueWriteBuffer(q, m, blocks, at, size, from, nwait, wait, out);
 }
 
 EXPORT cl_int clEnqueueReadBufferRect(cl_command_queue q, cl_mem m, cl_bool blocks, const size_t *at, const size_t *host_at,
-                                      const size_t *size, size_t row, size_t slice, size_t host_row, size_t host_slice, void *to,
-                                      cl_uint nwait, const cl_event *wait, cl_event *out) {
+                                      const size_t *region, size_t row, size_t slice, size_t host_row, size_t host_slice,
+                                      void *to, cl_uint nwait, const cl_event *wait, cl_event *out) {
     const cl_int e = fails_transfer(of_queue(q), blocks);
+    if (e == 0) rest_copy(region[0] * region[1] * region[2]);
     return e ? e
-             : real.clEnqueueReadBufferRect(q, m, blocks, at, host_at, size, row, slice, host_row, host_slice, to, nwait, wait,
+             : real.clEnqueueReadBufferRect(q, m, blocks, at, host_at, region, row, slice, host_row, host_slice, to, nwait, wait,
                                             out);
 }
 
 EXPORT cl_int clEnqueueWriteBufferRect(cl_command_queue q, cl_mem m, cl_bool blocks, const size_t *at, const size_t *host_at,
-                                       const size_t *size, size_t row, size_t slice, size_t host_row, size_t host_slice,
+                                       const size_t *region, size_t row, size_t slice, size_t host_row, size_t host_slice,
                                        const void *from, cl_uint nwait, const cl_event *wait, cl_event *out) {
     const cl_int e = fails_transfer(of_queue(q), blocks);
+    if (e == 0) rest_copy(region[0] * region[1] * region[2]);
     return e ? e
-             : real.clEnqueueWriteBufferRect(q, m, blocks, at, host_at, size, row, slice, host_row, host_slice, from, nwait,
+             : real.clEnqueueWriteBufferRect(q, m, blocks, at, host_at, region, row, slice, host_row, host_slice, from, nwait,
                                              wait, out);
 }
 

@@ -27,7 +27,7 @@ static err choose_net(struct runner *r, const struct series *s, const struct res
     return forecast_net(&spec, &f->shape, s, net);
 }
 
-err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
+static err bind_rows(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
     *r = (struct runner){.f = f, .nq = head_outputs(&f->spec)};
     i32 h = f->spec.horizon;
     const struct resources whole = resources_whole(use);
@@ -39,6 +39,16 @@ err runner_new(const struct forecaster *f, const struct series *s, const struct 
     r->batch.shows_base = true;
     ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
     return row_out_new(f, s, &r->arena, &r->out);
+}
+
+/* A device that has no memory for so many rows may have it for fewer. */
+err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
+    const bool on_device = strcmp(use->machine->device[0].kind, "cpu") != 0;
+    for (;; B /= 2) {
+        const err e = bind_rows(f, s, use, B, r);
+        if (e != -E601 || B < 2 || !on_device) return e;
+        runner_free(r);
+    }
 }
 
 /* Adds a member's output, [nout][B][q*seg + j], to corr. */

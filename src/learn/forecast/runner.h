@@ -18,6 +18,7 @@ struct runner {
     struct arena arena;
 };
 
+/* For batches of B rows; on a device that refuses their memory, of B / 2, B / 4, ..; E601 where one row is too much. */
 err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r);
 void runner_free(struct runner *r);
 /* Corrections of the windows from number `at` of the set on, as many as a batch holds: r->corr, for r->batch.slot[0]. */
