@@ -47,14 +47,15 @@ static err add_all(struct device_wishes *w, const struct machine *host) {
         char why[GPU_WHY];
         i32 n;
         err e = cards_of(d, &card, &n, why);
-        for (i32 k = 0; k < n && e >= 0; k++) e = add_card(w, d, &card[k], k, 1, host);
+        for (i32 k = 0; k < n && e >= 0; k++)
+            if (!card[k].lacks) e = add_card(w, d, &card[k], k, 1, host);
         mem_free(card);
         TRY(e);
     }
     if (w->n > 0) return 0;
     char all[600];
     devices_summary(all, sizeof all);
-    return FAIL_AT(E830, "--device all", "--device cpu", "there is no device but the cores: %s", all);
+    return FAIL_AT(E830, "--device all", "--device cpu", "there is no device to use but the cores: %s", all);
 }
 
 /* ------------------------------------------------------------------ the text ------------------------------------------------ */
@@ -195,9 +196,9 @@ static void list_card(const struct gpu_driver *d, i32 index, const struct gpu_ca
     char word[32];
     snprintf(word, sizeof word, "%s:%d", d->name, index);
     if (text)
-        str_addf(text, "# --device %s: %s (%s), %d units, %.1f GiB, %.1f GiB in one piece%s%s\n", word, c->name, c->platform,
+        str_addf(text, "# --device %s: %s (%s), %d units, %.1f GiB, %.1f GiB in one piece%s%s%s\n", word, c->name, c->platform,
                  c->units, (f64)c->memory / 0x1p30, (f64)c->largest / 0x1p30, c->is_host ? ", the cores of this host" : "",
-                 c->f64 ? "" : ", without double precision: not usable");
+                 c->lacks ? "; not usable, it lacks " : "", c->lacks ? c->lacks : "");
     if (!list) return;
     struct js *o = js_object();
     js_put_text(o, "device", word);
@@ -231,7 +232,8 @@ void devices_summary(char *out, size_t size) {
         if (cards_of(gpu_driver_at(i), &card, &n, why) < 0) err_clear();
         for (i32 k = 0; k < n && at < size; k++)
             at +=
-                (size_t)snprintf(out + at, size - at, "%s%s:%d (%.60s)", at ? ", " : "", gpu_driver_at(i)->name, k, card[k].name);
+                (size_t)snprintf(out + at, size - at, "%s%s:%d (%.60s%s%s)", at ? ", " : "", gpu_driver_at(i)->name, k,
+                                 card[k].name, card[k].lacks ? ", it lacks " : "", card[k].lacks ? card[k].lacks : "");
         if (n == 0 && at < size)
             at += (size_t)snprintf(out + at, size - at, "%sno %s (%.120s)", at ? ", " : "", gpu_driver_at(i)->name, why);
         mem_free(card);

@@ -77,7 +77,6 @@ static bool describe(const struct cuda *c, int index, struct gpu_card *out) {
     snprintf(out->platform, sizeof out->platform, "CUDA %d.%d", c->version / 1000, c->version % 1000 / 10);
     out->memory = out->largest = (i64)bytes;
     out->units = attribute(c, handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    out->f64 = true;
     return true;
 }
 

@@ -182,8 +182,7 @@ static err open_again(struct gpu *g) {
 static err open_on(struct gpu *g, i32 index, i32 lanes, i64 bytes) {
     enum { PAGE = 4096 };
     TRY(find_card(g->driver, index, &g->card));
-    if (!g->card.f64)
-        return FAIL_AT(E831, g->card.at, "--device cpu", "the device does not compute in double precision, which losses need");
+    if (g->card.lacks) return FAIL_AT(E831, g->card.at, "--device cpu", "the kernels need %s, which it has not", g->card.lacks);
     g->lanes = imin(GPU_LANES, imax(1, lanes));
     g->bytes = round_up64(lmax(1, bytes), PAGE);
     g->reserved = g->bytes + (i64)g->lanes * GPU_SCRATCH;

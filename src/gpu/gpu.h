@@ -16,6 +16,7 @@
 #include "kern/kern.h"
 
 enum { GPU_CARDS = 64, GPU_LANES = 16, GPU_NAME = 96, GPU_WHY = 200 };
+enum { GPU_GROUP = 256, GPU_SHARED = 48 << 10 }; /* work items of a group, and bytes that it shares, at most */
 
 /* A device that a driver has found. */
 struct gpu_card {
@@ -23,7 +24,7 @@ struct gpu_card {
     char at[GPU_NAME + 24];                  /* for errors: "cuda:1 (NVIDIA H100 80GB HBM3)"; several cards may have one name */
     i64 memory, largest;                     /* bytes: of the device, of one heap */
     i32 units;                               /* compute units, multiprocessors */
-    bool f64;                                /* it computes in double precision, which sums of squares and losses need */
+    const char *lacks;                       /* what the kernels need and it has not, "double precision"; NULL = nothing */
     bool is_host;                            /* its kernels run on the cores of this host (PoCL) */
 };
 

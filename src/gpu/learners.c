@@ -4,7 +4,7 @@
 #include "gpu/gpu.h"
 #include "gpu/text/args.h"
 
-enum { GROUP_ITEMS = 256 };
+enum { GROUP_ITEMS = GPU_GROUP };
 
 static i64 at(const void *p) { return gpu_offset(p) / (i64)sizeof(f32); }
 

@@ -29,8 +29,10 @@ enum {
     CL_INVALID_BUFFER_SIZE = -61,
     CL_PLATFORM_NAME = 0x0902,
     CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
+    CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
     CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
     CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
+    CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
     CL_DEVICE_TYPE = 0x1000,
     CL_DEVICE_AVAILABLE = 0x1027,
     CL_DEVICE_COMPILER_AVAILABLE = 0x1028,
@@ -134,14 +136,22 @@ static u64 number(void *device, cl_uint what, size_t size) {
     return v;
 }
 
+/* Losses and sums of squares are in double precision; devices of a host leave out the kernels that share most. */
+static const char *lacks(void *device, bool is_host) {
+    if (number(device, CL_DEVICE_DOUBLE_FP_CONFIG, 8) == 0) return "double precision";
+    if (number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)) < GPU_GROUP) return "work groups of 256 items";
+    if (!is_host && number(device, CL_DEVICE_LOCAL_MEM_SIZE, 8) < GPU_SHARED) return "48 KiB of memory that a work group shares";
+    return NULL;
+}
+
 static void describe(void *platform, void *device, struct gpu_card *c) {
     cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof c->platform, c->platform, NULL);
     cl.clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof c->name, c->name, NULL);
     c->memory = (i64)number(device, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
     c->largest = (i64)number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8);
     c->units = (i32)number(device, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
-    c->f64 = number(device, CL_DEVICE_DOUBLE_FP_CONFIG, 8) != 0;
     c->is_host = (number(device, CL_DEVICE_TYPE, 8) & CL_DEVICE_TYPE_CPU) != 0;
+    c->lacks = lacks(device, c->is_host);
 }
 
 /* The devices of a platform that are there and have a compiler. */

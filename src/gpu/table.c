@@ -15,7 +15,7 @@
 #include "gpu/gpu.h"
 #include "gpu/text/args.h"
 
-enum { GROUP_ITEMS = 256, FLAT = 4 * GROUP_ITEMS, TILE = 64, ROWS = 16 };
+enum { GROUP_ITEMS = GPU_GROUP, FLAT = 4 * GROUP_ITEMS, TILE = 64, ROWS = 16 };
 
 static i64 at(const void *p) { return p ? gpu_offset(p) / (i64)sizeof(f32) : -1; }
 

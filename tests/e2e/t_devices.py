@@ -15,6 +15,7 @@ import struct
 import subprocess
 import tempfile
 import time
+import unittest
 
 import e2e
 from e2e import AIR, Case, times
@@ -212,6 +213,21 @@ class Bits(Devices):
             codes = [line for line in r.err.splitlines() if line.startswith("error[")]
             with self.subTest(text=text):
                 self.assertEqual([c[6:10] for c in codes], [code] if code else [], r.err)
+
+    @unittest.skipUnless(os.path.exists(FAULTY), "the library of failures was not built (no OpenCL headers)")
+    def test_device_that_lacks_something(self):
+        for fault, lacks in (("no-f64", "double precision"), ("small-groups", "work groups of 256 items"),
+                             ("small-shared,gpu", "48 KiB of memory that a work group shares")):
+            self.more = {"STRETTO_OPENCL": FAULTY, "FAULTY_OPENCL": fault}
+            with self.subTest(fault=fault):
+                self.assertIn("; not usable, it lacks %s\n" % lacks, self.stretto("info", "--probe").out)
+                r = self.stretto("train", AIR, *TINY, "--device", "opencl:0", "-o", "m.model", status=CLUSTER)
+                self.assertRegex(r.err, r"error\[E831\] opencl:0 \(.*\): the kernels need %s, which it has not" % lacks)
+                r = self.stretto("train", AIR, *TINY, "--device", "all", "-o", "m.model", status=2)
+                self.assertRegex(r.err, r"error\[E830\] .*opencl:0 \(.*, it lacks %s\)" % lacks)
+            self.more = {"STRETTO_OPENCL": FAULTY, "FAULTY_OPENCL": fault + ",device=0"}
+            if self.devices > 1:
+                self.assertNotIn("error", self.stretto("train", AIR, *TINY, "--device", "all", "-o", "m.model").err)
 
     def test_cache_of_programs(self):
         """A cache that is damaged, truncated, unwritable or off: the program works without it."""

@@ -20,7 +20,7 @@ static f64 worst_;
 static i64 heap_bytes(void) { return emulated() ? SMALL_HEAP : HEAP; }
 
 static void open_card(const struct gpu_driver *d, i32 i, const struct gpu_card *c) {
-    if (!c->f64 || ncards_ == MOST_CARDS) return;
+    if (c->lacks || ncards_ == MOST_CARDS) return;
     T_OK(gpu_open(d, i, CARD_LANES, heap_bytes(), &open_[ncards_]));
     printf("%s:%d  %s  (%s)\n", d->name, i, c->name, c->platform);
     ncards_++;

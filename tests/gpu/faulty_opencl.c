@@ -13,6 +13,8 @@
  *     compile        clBuildProgram fails for a text, with a log of several lines
  *     no-compiler    the device has no compiler
  *     no-f64         the device has no double precision
+ *     small-groups   its work groups have at most 128 items
+ *     small-shared   they share at most 32 KiB
  *     bad-binary     clBuildProgram fails for a binary
  *     none           nothing fails
  *
@@ -49,9 +51,13 @@
     X(clGetEventProfilingInfo) X(clFlush) X(clFinish) X(clGetContextInfo) X(clGetCommandQueueInfo) X(clGetKernelInfo)            \
     X(clEnqueueNativeKernel)
 
-enum fault { NONE, LAUNCH, MEMORY, MEMORY_ALWAYS, MEMORY_LATE, ANY, WORK, LOST, HANG, COMPILE, NO_COMPILER, NO_F64, BAD_BINARY };
-static const char *const fault_name[] = {"none", "launch", "memory",  "memory-always", "memory-late", "any",       "work",
-                                         "lost", "hang",   "compile", "no-compiler",   "no-f64",      "bad-binary"};
+enum fault {
+    NONE, LAUNCH, MEMORY, MEMORY_ALWAYS, MEMORY_LATE, ANY, WORK, LOST, HANG, COMPILE, NO_COMPILER, NO_F64, SMALL_GROUPS,
+    SMALL_SHARED, BAD_BINARY
+};
+static const char *const fault_name[] = {"none",        "launch",       "memory",       "memory-always", "memory-late",
+                                         "any",         "work",         "lost",         "hang",          "compile",
+                                         "no-compiler", "no-f64",       "small-groups", "small-shared",  "bad-binary"};
 enum { FAULTS = sizeof fault_name / sizeof *fault_name, MOST = 64 };
 
 static struct {
@@ -190,6 +196,8 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, 
     if (what == CL_DEVICE_TYPE && gpu) *(cl_device_type *)out = CL_DEVICE_TYPE_GPU;
     if (what == CL_DEVICE_COMPILER_AVAILABLE && fault == NO_COMPILER && hits(d)) *(cl_bool *)out = CL_FALSE;
     if (what == CL_DEVICE_DOUBLE_FP_CONFIG && fault == NO_F64 && hits(d)) *(cl_device_fp_config *)out = 0;
+    if (what == CL_DEVICE_MAX_WORK_GROUP_SIZE && fault == SMALL_GROUPS && hits(d)) *(size_t *)out = 128;
+    if (what == CL_DEVICE_LOCAL_MEM_SIZE && fault == SMALL_SHARED && hits(d)) *(cl_ulong *)out = 32 << 10;
     return e;
 }
 

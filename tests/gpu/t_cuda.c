@@ -61,7 +61,7 @@ TEST(the_device_is_described) {
     assert_int_equal(list(card, why), 1);
     assert_string_equal(card[0].name, "test device (OpenCL)");
     assert_string_equal(card[0].platform, "CUDA 13.0");
-    assert_true(card[0].memory > HEAP && card[0].largest == card[0].memory && card[0].units == 2 && card[0].f64);
+    assert_true(card[0].memory > HEAP && card[0].largest == card[0].memory && card[0].units == 2 && !card[0].lacks);
 }
 
 TEST(what_is_absent_is_named) {
