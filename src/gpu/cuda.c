@@ -115,6 +115,18 @@ static int load_cached(struct device *d, const char *key) {
     return status;
 }
 
+/* An NVRTC newer than the driver makes programs that the driver may not know. */
+static err module_refused(const struct device *d, int status) {
+    const struct cuda *c = &d->api;
+    char fix[200];
+    if (c->version <= 0 || 1000 * c->major + 10 * c->minor <= c->version)
+        return cuda_refused(c, d->at, "cuModuleLoadData", status);
+    snprintf(fix, sizeof fix, "a driver for CUDA %d.%d   or   STRETTO_NVRTC=FILE of an NVRTC of CUDA %d   or   --device cpu",
+             c->major, c->minor, c->version / 1000);
+    return FAIL_AT(E831, d->at, fix, "the driver, for CUDA %d.%d, refuses what NVRTC %d.%d has compiled (%d)", c->version / 1000,
+                   c->version % 1000 / 10, c->major, c->minor, status);
+}
+
 static err compile(struct device *d, const struct cuda_target *t, const char *key) {
     void *program;
     size_t size;
@@ -123,7 +135,7 @@ static err compile(struct device *d, const struct cuda_target *t, const char *ke
     if (status == CUDA_SUCCESS) gpu_program_save(key, program, size);
     else d->module = NULL;
     mem_free(program);
-    return status == CUDA_SUCCESS ? 0 : cuda_refused(&d->api, d->at, "cuModuleLoadData", status);
+    return status == CUDA_SUCCESS ? 0 : module_refused(d, status);
 }
 
 static err load(struct device *d) {

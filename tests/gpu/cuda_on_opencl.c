@@ -10,7 +10,8 @@
  *
  *     CUDA_TEST_FAIL=cuLaunchKernel    that call fails (999)
  *     CUDA_TEST_DEVICES=0              a driver without a device
- *     CUDA_TEST_CC=120                 compute capability of the device (90) */
+ *     CUDA_TEST_CC=120                 compute capability of the device (90)
+ *     CUDA_TEST_VERSION=12040          version of CUDA that the driver is for (13000) */
 #define CL_TARGET_OPENCL_VERSION 120
 #define _GNU_SOURCE
 #include <CL/cl.h>
@@ -161,7 +162,7 @@ int cuInit(unsigned int flags) {
 }
 
 int cuDriverGetVersion(int *version) {
-    *version = 13000;
+    *version = number_of("CUDA_TEST_VERSION", 13000);
     return 0;
 }
 

@@ -157,6 +157,18 @@ TEST(newer_devices_get_ptx_and_older_ones_an_error) {
     set("CUDA_TEST_CC", NULL);
 }
 
+TEST(an_older_driver_that_refuses_a_program_is_named) {
+    void *dev;
+    set("CUDA_TEST_VERSION", "12040");
+    driver->close(opened()); /* an older driver may take it */
+    set("CUDA_TEST_FAIL", "cuModuleLoadData");
+    T_FAILS(driver->open(0, QUEUES, HEAP, &dev), 831);
+    assert_string_equal(err_last()->text, "the driver, for CUDA 12.4, refuses what NVRTC 13.0 has compiled (999)");
+    assert_non_null(strstr(err_last()->fix, "an NVRTC of CUDA 12 "));
+    set("CUDA_TEST_FAIL", NULL);
+    set("CUDA_TEST_VERSION", NULL);
+}
+
 /* ------------------------------------------------------------------ transfers ----------------------------------------------- */
 
 /* Puts rows into a zeroed heap, and gets them back in other pitches. */
@@ -344,6 +356,7 @@ int main(void) {
         cmocka_unit_test(failures_name_the_call),
         cmocka_unit_test(programs_are_compiled_once),
         cmocka_unit_test(newer_devices_get_ptx_and_older_ones_an_error),
+        cmocka_unit_test(an_older_driver_that_refuses_a_program_is_named),
         cmocka_unit_test(rows_come_back_in_any_pitch),
         cmocka_unit_test(the_host_memory_of_a_put_is_free_at_once),
         cmocka_unit_test(kernels_run_in_the_order_of_their_lane),
