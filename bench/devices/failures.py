@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """failures.py PROGRAM [N] [SEED]: trainings on one device that fails at N random moments in each way, and on two devices of which one fails
-at N / 4: writes the section `failures` of bench/results/devices.md.
+so: writes the section `failures` of bench/results/devices.md.
 
     how       a launch refused, memory refused, the device lost, work that fails, a hang     tests/gpu/faulty_opencl.c
     when      any of the calls of an undisturbed training that can fail this way and follow the opening of the device
@@ -38,7 +38,7 @@ class Draw(t_devices.Failures):
         os.rename(self.path("m.model"), self.path("whole.model"))
 
     def moment(self, kind, n):
-        first, last = (OPENING, n["lost"] // (1 + ("," in self.device))) if kind == "lost" else (1, n[kind])
+        first, last = OPENING if kind == "lost" else 1, n[kind] // (1 + ("," in self.device))
         return "%s:%d" % (kind, self.random.randint(first, max(first, last)))
 
     def one(self, kind, suffix):
@@ -76,12 +76,12 @@ def main():
     t_devices.Failures.setUpClass()
     begin = time.monotonic()
     body = list(rows("opencl:0", [], [""], N))
-    body += rows("opencl:0,opencl:1", ["--rank-shares", "even", "--parallel", "data"], [",device=0", ",device=1"], max(1, N // 4))
+    body += rows("opencl:0,opencl:1", ["--rank-shares", "even", "--parallel", "data"], [",device=0", ",device=1"], N)
     head = ["devices", "failure", "went on, as it must", "went wrong", "moment not reached"]
     took = time.monotonic() - begin
     text = ("## Injected failures in training\n\n%s, %s, revision %s; %.0f s in all, seed %d.\n\n"
             "`bench/devices/failures.py`: a failure at a random moment of a training of 20 steps (memory: at a random one of its "
-            "allocations), until each kind has hit %d times, with two devices a quarter of that. *As it must*: exit status 0, one warning, the weights of the undisturbed run "
+            "allocations), until each kind has hit %d times, or four times as many trainings have run. *As it must*: exit status 0, one warning, the weights of the undisturbed run "
             "(on two equal devices every bit, on the cores to 1e-3 of the largest weight of a tensor; after a hang, where the kernels are those "
             "of a GPU, finite ones), metrics.jsonl with each step once, no stray file. *Not reached*: the run ended before that call.\n\n%s\n"
             % (time.strftime("%Y-%m-%d"), run.cpu(), run.revision(), took, SEED, N, "\n".join(run.table(head, body))))

@@ -373,11 +373,17 @@ def uneven(args):
     program = find(args.build, "bench_uneven")
     if not program:
         sys.exit(f"{args.build} has no bench_uneven: cmake --build {args.build} --target bench_uneven")
-    done = subprocess.run([str(program), *args.more], stdout=subprocess.PIPE, text=True)
-    print(done.stdout, end="")
-    if done.returncode:
-        return done.returncode
-    write(args.out, {"uneven": f"## Uneven partitions on several devices\n\n{where(args.build, 'opencl:0')}.\n\n{done.stdout}"})
+    library = find(args.build, "libfaulty_opencl.so", "tests/gpu")
+    if not library:
+        sys.exit(f"{args.build} has no tests/gpu/libfaulty_opencl.so (it needs the headers of OpenCL)")
+    text = ""
+    for part in ("partitions", "lanes"):
+        done = subprocess.run([str(program), part, *args.more], stdout=subprocess.PIPE, text=True, env=os.environ | {"STRETTO_OPENCL": str(library)})
+        print(done.stdout, end="", flush=True)
+        if done.returncode:
+            return done.returncode
+        text += done.stdout + "\n"
+    write(args.out, {"uneven": f"## Uneven partitions on several devices\n\n{where(args.build, 'opencl:0')}.\n\n{text}"})
     return 0
 
 

@@ -1,21 +1,26 @@
 /* uneven.c - partitions of uneven size dealt to several devices, and the number of lanes of one device, as two markdown tables.
  *
- *     bench_uneven [ROWS [TURNS [LANE_TURNS]]]      400000 rows, 5 turns, 3 turns of the lanes
+ *     STRETTO_OPENCL=.../libfaulty_opencl.so bench_uneven partitions|lanes [TURNS [ROWS]]      5 turns, 400000 rows
  *
- * The devices are four of PoCL with one thread each, unless POCL_DEVICES says otherwise.  A piece copies its rows to a device,
- * multiplies them there by a matrix of 64 x 64 and copies the product back: about 1 ms for 1000 rows.
+ * The devices are those of PoCL, whose threads serve every device: four for four devices, which thus compute beside each other,
+ * and one for the device of the lanes, which thus computes one piece at a time.  A piece copies its rows to a device, multiplies
+ * them there by a matrix of 64 x 64 and copies the product back: about 1 ms for 1000 rows.
+ *
+ *     shared     the devices compute as fast as the cores of the host let them
+ *     their own  a device also sleeps behind each kernel, for a time in proportion to its rows, a copy sleeps before it begins
+ *                (FAULTY_PACE of tests/gpu/faulty_opencl.c): speeds do not depend on what else the cores do
  *
  *     held       seconds in which a piece holds the device, on the clock of the host, of all its pieces
- *     busy       seconds between marks around the work of the piece, on the device's clock (else held)
+ *     busy       seconds between marks around the work of the piece, on the device's clock
+ *     waited     seconds in which a thread of the process could have run and had no processor (Linux: schedstat)
  *     ideal      sum over the devices of the same run / devices: what a schedule without waiting would take
  *
  * Rates are unknown at the start of every run. */
+#include <dirent.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,11 +30,11 @@
 #include "gpu/gpu.h"
 
 enum { PARTS = 64, WIDE = 64, DEVICES = 4, LANES_MOST = 4, GRAIN = 32, TURNS_MOST = 50 };
-/* Of the lanes: FIXED or FREE partitions, longer than the pieces of a search, which else does not end. */
-enum { TASK = 20000, SHORT_TASK = 2000, FIXED = 40, FREE = 80, HELD = 64, PIECES = 4000, PARTS_MOST = 80 };
-#define PACE 10e-6        /* seconds a row, of which computing is a tenth */
+/* Of the lanes: partitions longer than the pieces of a search, which else does not end. */
+enum { TASK = 20000, SHORT_TASK = 1000, LANE_PARTS = 80, HELD = 64, PIECES = 4000, PARTS_MOST = 80 };
+#define PACE 50e-6        /* seconds of a row on a device with a speed of its own, of which computing is a fiftieth */
 enum { PACED_PART = 10 }; /* of the rows are then enough */
-enum { ROW = WIDE * (i32)sizeof(f32) };
+enum { ROW = WIDE * (i32)sizeof(f32), ROW_ITEMS = 4 }; /* work items of a product for each row */
 
 struct rig {
     i32 devices, parts;
@@ -39,9 +44,8 @@ struct rig {
     i64 rows, lane_bytes, stock; /* stock: rows of the buffers; row i of the work is row i % stock there */
     f32 *a, *b, *want, *got;
     u8 *times; /* a row was accepted */
-    f64 busy[DEVICES][LANES_MOST], held[DEVICES][LANES_MOST];
-    f64 pause_s, kernel_s; /* sleeps a row: a transfer; a kernel, one piece at a time.  0 = none */
-    pthread_mutex_t one;
+    f64 busy[DEVICES][LANES_MOST], held[DEVICES][LANES_MOST], waited[DEVICES][LANES_MOST];
+    bool paced; /* devices have speeds of their own */
     struct {
         f64 at;   /* when a piece was accepted */
         i64 rows; /* up to and with it */
@@ -49,35 +53,61 @@ struct rig {
     i64 accepted, done;
 };
 
+/* ------------------------------------------------------------------ processors ---------------------------------------------- */
+
+/* Seconds in which a thread could have run and had no processor. */
+static f64 waited_of(const char *thread) {
+    char path[400];
+    unsigned long long ran, waited = 0;
+    snprintf(path, sizeof path, "/proc/%s/schedstat", thread);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%llu %llu", &ran, &waited) != 2) waited = 0;
+    if (f) fclose(f);
+    return 1e-9 * (f64)waited;
+}
+
+/* The same of all threads that live: outside of a run, those of the devices and the caller. */
+static f64 waited_of_all(void) {
+    f64 sum = 0;
+    char name[300];
+    DIR *d = opendir("/proc/self/task");
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] == '.') continue;
+        snprintf(name, sizeof name, "self/task/%s", e->d_name);
+        sum += waited_of(name);
+    }
+    if (d) closedir(d);
+    return sum;
+}
+
 /* ------------------------------------------------------------------ a piece ------------------------------------------------- */
 
-static void rest(f64 seconds) {
-    const struct timespec t = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
-    nanosleep(&t, NULL);
+/* Sleeps of a row from now on: its kernel on the device, its copies to and from it; 0, 0: none. */
+static void set_pace(struct rig *r, f64 kernel_s, f64 copy_s) {
+    char text[64];
+    snprintf(text, sizeof text, "%.0f,%.0f", 1e9 * kernel_s / ROW_ITEMS, 1e9 * copy_s * 1024 / (2 * ROW));
+    r->paced = kernel_s > 0;
+    setenv("FAULTY_PACE", text, 1);
 }
 
 /* Writes its rows of `got`: no other piece has them, because no device is left behind here. */
 static err piece(void *self, i32 device, i32 lane, const struct deal_piece *p) {
     struct rig *r = self;
     const i64 n = p->hi - p->lo, from = (r->first[p->part] + p->lo) % r->stock;
-    const f64 begin = clock_now();
-    if (r->pause_s > 0) rest(r->pause_s * (f64)n);
+    const f64 begin = clock_now(), waited = waited_of("thread-self");
     gpu_enter(r->gpu[device], lane);
     char *heap = gpu_heap(r->gpu[device]);
     f32 *b = (f32 *)heap, *a = (f32 *)(heap + WIDE * ROW + lane * r->lane_bytes), *c = a + n * WIDE;
-    pthread_mutex_lock(&r->one);
-    if (r->kernel_s > 0) rest(r->kernel_s * (f64)n);
-    if (r->kernel_s <= 0) pthread_mutex_unlock(&r->one);
     const i32 m0 = gpu_mark();
     gpu_put(a, ROW, r->a + from * WIDE, ROW, ROW, n);
     gpu_kern()->gemm_nn((i32)n, WIDE, WIDE, a, WIDE, b, WIDE, c, WIDE, false);
     gpu_get(r->got + from * WIDE, ROW, c, ROW, ROW, n);
     const i32 m1 = gpu_mark();
     const err e = gpu_sync();
-    if (r->kernel_s > 0) pthread_mutex_unlock(&r->one);
     const f64 busy = gpu_between(m0, m1), held = clock_now() - begin;
     r->busy[device][lane] += busy >= 0 ? busy : held;
     r->held[device][lane] += held;
+    r->waited[device][lane] += waited_of("thread-self") - waited;
     gpu_enter(NULL, 0);
     return e;
 }
@@ -122,7 +152,7 @@ static err fill(struct rig *r, i64 rows) {
     NEW(r->b, (size_t)WIDE * WIDE);
     NEW(r->want, (size_t)rows * WIDE);
     NEW(r->got, (size_t)rows * WIDE);
-    NEW(r->times, (size_t)lmax(rows, FREE * TASK));
+    NEW(r->times, (size_t)lmax(rows, LANE_PARTS * TASK));
     r->stock = rows;
     for (i64 i = 0; i < rows * WIDE; i++) r->a[i] = rng_uniform(3, RNG_TEST, 4, (u64)i) - 0.5f;
     for (i64 i = 0; i < WIDE * WIDE; i++) r->b[i] = rng_uniform(3, RNG_TEST, 5, (u64)i) - 0.5f;
@@ -131,12 +161,12 @@ static err fill(struct rig *r, i64 rows) {
 }
 
 /* 77: there is no device. */
-static int open_devices(struct rig *r, i64 rows, struct gpu_card *card) {
+static int open_devices(struct rig *r, i64 rows, bool one, struct gpu_card *card) {
     const struct gpu_driver *d = gpu_driver_find("opencl");
     char why[GPU_WHY] = "";
     const i32 there = d->cards(card, GPU_CARDS, why);
-    if (there < 2) {
-        fprintf(stderr, "skipped: two devices of OpenCL are needed, there %s %d. %s\n", there == 1 ? "is" : "are", there, why);
+    if (there < 2 - one) {
+        fprintf(stderr, "skipped: PoCL's devices are needed, there are %d. %s\n", there, why);
         return 77;
     }
     r->lane_bytes = rows * ROW; /* half of the rows in and out: the largest partition has 42 % */
@@ -153,7 +183,7 @@ static int open_devices(struct rig *r, i64 rows, struct gpu_card *card) {
 /* ------------------------------------------------------------------ a run --------------------------------------------------- */
 
 struct outcome {
-    f64 seconds, held[DEVICES], busy_sum, held_sum;
+    f64 seconds, held[DEVICES], busy_sum, held_sum, waited;
     i64 pieces, wrong;        /* rows that were not computed once, or differ from the plain result */
     struct deal_report first; /* of device 0 */
 };
@@ -183,15 +213,19 @@ static err run(struct rig *r, i32 devices, const char *policy, const struct deal
     memset(r->times, 0, (size_t)r->rows);
     memset(r->busy, 0, sizeof r->busy);
     memset(r->held, 0, sizeof r->held);
+    memset(r->waited, 0, sizeof r->waited);
     r->accepted = r->done = 0;
     *out = (struct outcome){0};
     TRY(deal_new(device, devices, &work, policy, &d));
+    const f64 before = waited_of_all();
     const err e = deal_run(d, &job, &ran);
+    out->waited = waited_of_all() - before;
     deal_report(d, 0, &out->first);
     deal_free(d);
     out->seconds = ran.seconds, out->pieces = ran.pieces, out->wrong = wrong_rows(r);
     for (i32 i = 0; i < devices; i++) {
-        for (i32 k = 0; k < LANES_MOST; k++) out->held[i] += r->held[i][k], out->busy_sum += r->busy[i][k];
+        for (i32 k = 0; k < LANES_MOST; k++)
+            out->held[i] += r->held[i][k], out->busy_sum += r->busy[i][k], out->waited += r->waited[i][k];
         out->held_sum += out->held[i];
     }
     return e;
@@ -210,21 +244,17 @@ static f64 median(f64 *v, i32 n) {
 /* ------------------------------------------------------------------ policies ------------------------------------------------ */
 
 struct row {
-    f64 ratio[TURNS_MOST], by_device[TURNS_MOST];
+    f64 ratio[TURNS_MOST], by_device[TURNS_MOST], waited[TURNS_MOST]; /* waited: of the time of all devices */
     struct outcome last;
     i64 wrong;
 };
 
 static void print_row(const struct rig *r, f64 power, i32 devices, const char *policy, struct row *w, i32 turns) {
-    const f64 ratio = median(w->ratio, turns);
-    const bool bar = strcmp(policy, "auto") == 0;
-    printf("| %.1f | %s | %d | %s | %s%.2f%s | %.2f | ", power, r->pause_s > 0 ? "their own" : "shared", devices, policy,
-           bar ? "**" : "", ratio, bar ? "**" : "", w->ratio[turns - 1]);
-    if (r->pause_s > 0)
-        printf("-");
-    else
-        printf("%.2f", median(w->by_device, turns));
-    printf(" | %lld | %.0f |", (long long)w->last.pieces, 1e3 * w->last.seconds);
+    const f64 ratio = median(w->ratio, turns), by_device = median(w->by_device, turns);
+    const char *bar = strcmp(policy, "auto") == 0 ? "**" : "";
+    printf("| %.1f | %s | %d | %s | %s%.2f%s | %.2f | %s%.2f%s | %.2f | %.0f %% | %lld | %.0f |", power,
+           r->paced ? "their own" : "shared", devices, policy, bar, ratio, bar, w->ratio[turns - 1], bar, by_device, bar,
+           w->by_device[turns - 1], 100 * median(w->waited, turns), (long long)w->last.pieces, 1e3 * w->last.seconds);
     for (i32 i = 0; i < devices; i++) printf(" %.0f", 1e3 * w->last.held[i]);
     printf(" | %s |\n", w->wrong ? "NO" : "yes");
     fflush(stdout);
@@ -243,6 +273,7 @@ static err policies(struct rig *r, i32 devices, f64 power, i32 turns, i64 *wrong
             TRY(run(r, devices, deal_policy_name(k), &is, &o));
             row[k].ratio[turn] = o.seconds * devices / o.held_sum;
             row[k].by_device[turn] = o.seconds * devices / o.busy_sum;
+            row[k].waited[turn] = o.waited / (o.seconds * devices);
             row[k].last = o;
             row[k].wrong += o.wrong;
             *wrong += o.wrong;
@@ -257,24 +288,26 @@ static err policies_part(struct rig *r, i64 rows, i32 turns, i64 *wrong) {
         "%d partitions of i^-a rows, shuffled; each row times a matrix of %d x %d, with the copies to the device and back. "
         "Policies take turns; median and worst of %d turns. *Whole*, *pull*, *finish* and *lpt* give a device whole "
         "partitions: one task for each. *Ideal* is the sum of the times in which pieces held devices, over the number of "
-        "devices. The bar is 1.10 for `auto`, the policy that Stretto uses.\n\n*Shared*: %lld rows; devices and the threads "
-        "that drive them share the processors of the host. Where others are idle a device is faster, so whole partitions "
-        "look better than they would on devices of their own. *By device clock*: ideal from the seconds between marks on "
-        "the queues, without what a piece waits for a processor. *Their own*: %lld rows, and a piece also sleeps %.0f us a "
-        "row, so that processors are idle most of the time and a piece takes the same time on any device.\n\n",
-        PARTS, WIDE, WIDE, turns, (long long)rows, (long long)rows / PACED_PART, 1e6 * PACE);
+        "devices; *by device clock*: of the seconds between marks on the queues of the devices. The bar is 1.10 for `auto`, "
+        "the policy that Stretto uses.\n\n*Their own*: %lld rows, and behind each kernel the device sleeps %.0f us a row. So "
+        "the processors of the host are idle most of the time, and a piece takes the same time on any device, as on devices "
+        "with processors of their own. *Shared*: %lld rows without that; devices and the threads that drive them share the "
+        "processors of the host. Where others are idle a device is faster, so whole partitions look better than they would "
+        "on devices of their own. A device also stands still while the thread that has its next piece waits for a processor: "
+        "its clock does not count that, the makespan does. *Waited*: the time that threads of the process waited for a "
+        "processor, over the time of all devices.\n\n",
+        PARTS, WIDE, WIDE, turns, (long long)rows / PACED_PART, 1e6 * PACE, (long long)rows);
     printf(
-        "| a | speed | devices | policy | makespan / ideal | worst | by device clock | pieces | last makespan, ms | devices "
-        "held, ms | each row once and right |\n");
-    printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+        "| a | speed | devices | policy | makespan / ideal | worst | by device clock | worst | waited | pieces | "
+        "last makespan, ms | devices held, ms | each row once and right |\n");
+    printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t p = 0; p < COUNT(power); p++)
         for (i32 n = 2; n <= r->devices; n += 2)
             for (i32 paced = 0; paced < 2; paced++) {
                 uneven(r, paced ? rows / PACED_PART : rows, power[p]);
-                r->pause_s = paced ? PACE : 0;
+                set_pace(r, paced ? PACE : 0, 0);
                 TRY(policies(r, n, power[p], turns, wrong));
             }
-    r->pause_s = 0;
     return 0;
 }
 
@@ -290,22 +323,22 @@ struct lanes_row {
     f64 fixed[LANES_MOST][TURNS_MOST], free[TURNS_MOST], pieces[TURNS_MOST], chosen[TURNS_MOST];
 };
 
-static void equal_parts(struct rig *r, i32 n) {
-    i64 rows[PARTS_MOST];
-    for (i32 i = 0; i < n; i++) rows[i] = r->kernel_s > 0 ? SHORT_TASK : TASK;
-    set_parts(r, n, rows);
+static void equal_parts(struct rig *r) {
+    i64 rows[LANE_PARTS];
+    for (i32 i = 0; i < LANE_PARTS; i++) rows[i] = r->paced ? SHORT_TASK : TASK;
+    set_parts(r, LANE_PARTS, rows);
 }
 
+/* All runs have the same work: the size of a piece is a share of it. */
 static err lanes_turn(struct rig *r, struct lanes_row *w, i32 turn, i64 *wrong) {
     struct outcome o;
-    equal_parts(r, FIXED);
+    equal_parts(r);
     for (i32 k = 0; k < LANES_MOST; k++) {
         const struct deal_device is = {.lanes_most = LANES_MOST, .lanes = k + 1, .lanes_fixed = true};
         TRY(run(r, 1, "auto", &is, &o));
         *wrong += o.wrong;
         w->fixed[k][turn] = rate(r, LANES_MOST, o.pieces);
     }
-    equal_parts(r, FREE);
     const struct deal_device is = {.lanes_most = LANES_MOST};
     TRY(run(r, 1, "auto", &is, &o));
     *wrong += o.wrong;
@@ -316,13 +349,13 @@ static err lanes_turn(struct rig *r, struct lanes_row *w, i32 turn, i64 *wrong) 
     return 0;
 }
 
-static err lanes_part(struct rig *r, f64 pause_s, i32 turns, i64 *wrong) {
+static err lanes_part(struct rig *r, f64 kernel_s, f64 copy_s, i32 turns, i64 *wrong) {
     static struct lanes_row w;
     f64 best = 0;
     i32 at = 0;
-    r->pause_s = pause_s;
+    set_pace(r, kernel_s, copy_s);
     for (i32 turn = 0; turn < turns; turn++) TRY(lanes_turn(r, &w, turn, wrong));
-    printf("| %s | %.0f |", r->kernel_s > 0 ? "its own" : "shared", 1e6 * pause_s);
+    printf("| %s | %.0f |", r->paced ? "its own" : "shared", 1e6 * copy_s);
     for (i32 k = 0; k < LANES_MOST; k++) {
         const f64 v = median(w.fixed[k], turns);
         printf(" %.1f |", v / 1e3);
@@ -335,57 +368,55 @@ static err lanes_part(struct rig *r, f64 pause_s, i32 turns, i64 *wrong) {
 }
 
 static err lanes(struct rig *r, i32 turns, i64 *wrong) {
-    static const struct { f64 pause_s, kernel_s; } row[] = {{1e-6, 0}, {PACE / 2, PACE}, {PACE, PACE}, {2 * PACE, PACE}};
+    static const struct { f64 copy_s, kernel_s; } row[] = {{1e-6, 0}, {PACE / 2, PACE}, {PACE, PACE}, {2 * PACE, PACE}};
     r->lane_bytes = 2 * TASK * ROW;
     printf(
-        "\nLanes of one device. A piece first sleeps for some time a row: a transfer that leaves the device idle. *Shared*: "
-        "partitions of %d rows, the kernels of all lanes share the processors of the host with the threads that drive them. "
-        "*Its own*: partitions of %d rows, and a piece also holds the device alone for %.0f us a row, asleep; so the best "
-        "number of lanes is known: 2, 2 and 3. Thousand rows a second with a fixed number of lanes, and over at most %d "
-        "pieces after feedback had chosen a number; median of %d turns. The bar is 0.97 of the best fixed number within 64 "
-        "pieces.\n\n",
-        TASK, SHORT_TASK, 1e6 * PACE, HELD, turns);
+        "\nLanes of one device. A copy to it or from it sleeps before it begins: the copies of a row take the time of the second "
+        "column longer, and the device computes meanwhile what other lanes have given it. *Its own*: partitions of %d rows, and "
+        "the device sleeps %.0f us a row behind each kernel; so the best number of lanes is known: 2, 2 and 3. *Shared*: "
+        "partitions of %d rows without that; the kernels of all lanes share the processors of the host with the threads that "
+        "drive them. Thousand rows a second with a fixed number of lanes, and over at most %d pieces after feedback had chosen "
+        "a number; median of %d turns. The bar is 0.97 of the best fixed number within 64 pieces.\n\n",
+        SHORT_TASK, 1e6 * PACE, TASK, HELD, turns);
     printf(
-        "| speed | sleep, us a row | 1 lane | 2 | 3 | 4 | by feedback | lanes at the end | feedback / best fixed | pieces "
+        "| speed | copies, us a row | 1 lane | 2 | 3 | 4 | by feedback | lanes at the end | feedback / best fixed | pieces "
         "until chosen |\n");
     printf("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t k = 0; k < COUNT(row); k++) {
-        r->kernel_s = row[k].kernel_s;
-        TRY(lanes_part(r, row[k].pause_s, turns, wrong));
+        TRY(lanes_part(r, row[k].kernel_s, row[k].copy_s, turns, wrong));
     }
-    r->pause_s = r->kernel_s = 0;
     return 0;
 }
 
 /* ------------------------------------------------------------------ the program --------------------------------------------- */
-
-static err measure(struct rig *r, i64 rows, i32 turns, i32 lane_turns, i64 *wrong) {
-    TRY(policies_part(r, rows, turns, wrong));
-    TRY(lanes(r, lane_turns, wrong));
-    printf("\nEvery row was computed once and equals the plain product: %s.\n", *wrong ? "NO" : "yes, in every run");
-    return 0;
-}
 
 static void drop(struct rig *r) {
     for (i32 i = 0; i < DEVICES; i++) gpu_close(r->gpu[i]);
     mem_free(r->a), mem_free(r->b), mem_free(r->want), mem_free(r->got), mem_free(r->times);
 }
 
+/* PoCL reads these when it starts. */
+static void set_devices(bool lanes_only) {
+    setenv("POCL_DEVICES", lanes_only ? "pthread" : "pthread pthread pthread pthread", 1);
+    setenv("POCL_MAX_PTHREAD_COUNT", lanes_only ? "1" : "4", 1);
+    setenv("POCL_CPU_MAX_CU_COUNT", "1", 1);
+}
+
 int main(int argc, char **argv) {
-    static struct rig r = {.one = PTHREAD_MUTEX_INITIALIZER};
+    static struct rig r;
     static struct gpu_card card[GPU_CARDS];
-    const i64 rows = argc > 1 ? atoll(argv[1]) : 400000, stock = round_up64(rows + PARTS, TASK);
+    const bool lanes_only = argc > 1 && strcmp(argv[1], "lanes") == 0;
     const i32 turns = imin(TURNS_MOST, imax(1, argc > 2 ? atoi(argv[2]) : 5));
-    const i32 lane_turns = imin(TURNS_MOST, imax(1, argc > 3 ? atoi(argv[3]) : 3));
+    const i64 rows = argc > 3 ? atoll(argv[3]) : 400000;
     i64 wrong = 0;
-    setenv("POCL_DEVICES", "pthread pthread pthread pthread", 0);
-    setenv("POCL_MAX_PTHREAD_COUNT", "1", 0), setenv("POCL_CPU_MAX_CU_COUNT", "1", 0);
-    int rc = kern_init() < 0 || fill(&r, stock) < 0 ? 1 : open_devices(&r, rows + PARTS, card);
-    if (rc == 0) {
-        printf("%d devices, each %s, %d thread%s; the host has %ld processors.\n\n", r.devices, card[0].name, card[0].units,
-               card[0].units == 1 ? "" : "s", sysconf(_SC_NPROCESSORS_ONLN));
-        rc = measure(&r, rows, turns, lane_turns, &wrong) < 0 || wrong > 0;
-    }
+    set_devices(lanes_only);
+    int rc = kern_init() < 0 || fill(&r, round_up64(rows + PARTS, TASK)) < 0;
+    if (rc == 0) rc = open_devices(&r, rows + PARTS, lanes_only, card);
+    if (rc == 0 && !lanes_only)
+        printf("%d devices, each %s; the host has %ld processors.\n\n", r.devices, card[0].name, sysconf(_SC_NPROCESSORS_ONLN));
+    if (rc == 0) rc = (lanes_only ? lanes(&r, turns, &wrong) : policies_part(&r, rows, turns, &wrong)) < 0 || wrong > 0;
+    if (rc == 0 || wrong > 0)
+        printf("\nEvery row was computed once and equals the plain product: %s.\n", wrong ? "NO" : "yes, in every run");
     if (rc == 1 && wrong == 0) fprintf(stderr, "%s: %s\n", err_last()->where, err_last()->text);
     drop(&r);
     return rc;
