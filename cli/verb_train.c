@@ -121,14 +121,19 @@ static stretto_err unlike_before(stretto_err e, const char *data_path) {
     return FAIL_AT((enum err_code)r.code, r.where, fix, "%s", r.text);
 }
 
+/* An error of the data is that of all ranks, and rank 0 shows it; one of the ranks themselves may be known to this one alone. */
+static bool is_of_data(stretto_err e) { return stretto_exit_status(e) != stretto_exit_status(-E801); }
+
 static stretto_err train(struct cli *c, const char *data_path, const char *model, const char *run_dir, int resume) {
     stretto_data *data = NULL;
     stretto_trainer *t = NULL;
     catch_signals(c, run_dir);
     stretto_err e = stretto_config_check(c->config);
+    if (e >= 0) e = stretto_config_join(c->config);
     if (e >= 0) {
         e = stretto_data_open(c->config, data_path, &data);
         if (e < 0 && resume) e = unlike_before(e, data_path);
+        if (e < 0 && is_of_data(e)) c->shown = c->silent;
     }
     if (e >= 0 && !c->o.quiet) fprintf(stderr, "%s\n", stretto_data_summary(data));
     if (e >= 0) e = stretto_trainer_new(c->config, data, &t);

@@ -94,6 +94,10 @@ STRETTO_API stretto_err stretto_config_print(stretto_config *self, char **yaml_o
 /* Check what does not depend on data: conflicting options (E106), kernels that this processor lacks (E103), an invalid plan
  * file (E402).  Lets a program fail before it reads a large file. */
 STRETTO_API stretto_err stretto_config_check(stretto_config *self);
+/* Join the MPI job that started this process now, not with the first trainer: data that are opened next are read once on each
+ * host, and its ranks map the same memory.  Every rank calls this, then stretto_data_open, then stretto_trainer_new, all with
+ * this config.  No effect without a launcher.  E803: cannot join.  An error of stretto_data_open is then that of all ranks. */
+STRETTO_API stretto_err stretto_config_join(stretto_config *self);
 STRETTO_API int stretto_option_count(void); /* number of options; valid indices of stretto_option are 0 .. count - 1 */
 /* Name, default and one-line help of option i; static texts.  E103: i is out of range. */
 STRETTO_API stretto_err stretto_option(int i, const char **name, const char **default_value, const char **help);

@@ -74,6 +74,7 @@ stretto_config *stretto_config_new(void) {
 
 void stretto_config_free(stretto_config *self) {
     if (!self) return;
+    comm_free(self->comm);
     opt_free(&self->o);
     mem_free(self);
 }

@@ -12,6 +12,7 @@
 struct stretto_config {
     struct options o;
     volatile int stop; /* set by stretto_backtest_stop, looked at by the backtest with these options */
+    struct comm *comm; /* of stretto_config_join, until a trainer takes it; NULL = not joined */
 };
 
 struct stretto_data {
@@ -44,6 +45,9 @@ struct run_context {
 /* joins: all ranks run this verb together (training). Any other verb runs in one process, also under mpirun. */
 err run_context_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
                   struct run_context *out);
+/* The same for a process that has joined: takes *comm, also on failure; it may be NULL. */
+err run_context_joined(const struct options *o, const struct events *events, const volatile int *stop, struct comm **comm,
+                       struct run_context *out);
 void run_context_close(struct run_context *w);
 /* Between two fits: the run goes on without these of its devices (bit k: devices.at[k]); on the cores if none is left. */
 err run_context_without(u64 lost, struct run_context *w);

@@ -1,7 +1,7 @@
 /* api_data.c - data handles: turns files and arrays into the data set of the learner of --task. */
 #include <math.h>
 
-#include "api/api.h"
+#include "api/host_data.h"
 #include "data/sample.h"
 #include "learn/series_set.h"
 
@@ -23,7 +23,7 @@ stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_
     TRY(learner_of(&config->o, &learner));
     TRY(opt_check(&config->o));
     mem_set_limit(config->o.memory);
-    TRY(learner->data->read(&config->o, path, &set));
+    TRY(host_data_read(&config->o, config->comm, learner->data, path, &set));
     return data_handle(set, out);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/earlier.h"
+#include "api/host_data.h"
 #include "api/keep.h"
 #include "api/score_file.h"
 #include "api/lost.h"
@@ -22,13 +23,14 @@ static err more_checkpoints(struct stretto_trainer *t) {
     return opt_set_id(&t->o, OPT_checkpoint_every, "1m", &from);
 }
 
-/* joins: this process is a rank of an MPI job and trains with the others. */
-static err open_trainer(const struct options *o, stretto_data *data, bool joins, struct stretto_trainer *t) {
+/* comm: this process is a rank of an MPI job and trains with the others; *comm NULL = it joins now.  comm NULL = it is alone. */
+static err open_trainer(const struct options *o, stretto_data *data, struct comm **comm, struct stretto_trainer *t) {
     t->lock = -1;
     t->data = data;
     trainer_listen(t);
     TRY(opt_copy(&t->o, o));
-    TRY(run_context_open(&t->o, &t->events, &t->stop, joins, &t->ctx));
+    TRY(comm ? run_context_joined(&t->o, &t->events, &t->stop, comm, &t->ctx)
+             : run_context_open(&t->o, &t->events, &t->stop, false, &t->ctx));
     if (trainer_is_silent(t)) t->events.n = 0;
     return more_checkpoints(t);
 }
@@ -37,7 +39,7 @@ stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stre
     struct stretto_trainer *t;
     *out = NULL;
     NEW(t, 1);
-    err e = open_trainer(&config->o, data, true, t);
+    err e = open_trainer(&config->o, data, &config->comm, t);
     if (e < 0) stretto_trainer_free(t);
     else *out = t;
     return e;
@@ -79,7 +81,7 @@ stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out) {
 err trainer_check(const struct options *o, stretto_data *data, i64 *horizon, struct split *split) {
     struct stretto_trainer *t;
     NEW(t, 1);
-    err e = open_trainer(o, data, false, t);
+    err e = open_trainer(o, data, NULL, t);
     if (e >= 0) e = trainer_job(t, NULL);
     if (e >= 0) e = resolve(&t->job, t->learner);
     if (e >= 0 && t->learner->prepare) e = t->learner->prepare(&t->job);
@@ -137,7 +139,7 @@ static err make_model(struct stretto_trainer *t, struct model *fitted) {
     return opt_copy(&m->config.o, &t->o);
 }
 
-static err prepare(struct stretto_trainer *t) { return t->learner->prepare ? t->learner->prepare(&t->job) : 0; }
+static err prepare(struct stretto_trainer *t) { return host_data_prepare(t->ctx.comm, t->learner, &t->job); }
 
 /* Trains, or loads the model that the run has kept: t->model, NULL on silent ranks. Returns a stop reason, or 0 with a
  * model. */

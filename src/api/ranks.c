@@ -25,17 +25,18 @@ static err may_heal(struct run_context *w) {
     return 0;
 }
 
-err ranks_join(const struct options *o, struct run_context *w) {
+err ranks_join(const struct options *o, struct comm **comm) {
     if (o->ranks == 1 && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG) return 0; /* the flag --ranks 1 ignores the launcher */
-    TRY(comm_mpi(&w->comm));
-    const i32 size = comm_size(w->comm);
+    TRY(comm_mpi(comm));
+    const i32 size = comm_size(*comm);
     /* Only the flag must match: config.json of a resumed run may hold another number of ranks. */
-    if (w->comm && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG && o->ranks != size)
+    if (*comm && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG && o->ranks != size)
         return FAIL_AT(E803, "--ranks", "the same number twice, or no --ranks",
                        "--ranks %lld, and the launcher started %d", (long long)o->ranks, size);
-    if (w->comm) TRY(comm_connect(w->comm));
-    return o->heal ? may_heal(w) : 0;
+    return *comm ? comm_connect(*comm) : 0;
 }
+
+err ranks_recover(const struct options *o, struct run_context *w) { return o->heal ? may_heal(w) : 0; }
 
 /* Number of ranks on this host: from the launcher's variables, otherwise counted. */
 static i32 neighbours(const struct run_context *w) {

@@ -5,9 +5,10 @@
 #include "api/api.h"
 #include "learn/learner.h"
 
-/* Joins the MPI job of this process: sets w->comm, or leaves it NULL if the process was started alone or has --ranks 1.
+/* Joins the MPI job of this process: sets *comm, or leaves it NULL if the process was started alone or has --ranks 1.
  * E803 if it cannot join, or if the flag --ranks differs from the size of the job. */
-err ranks_join(const struct options *o, struct run_context *w);
+err ranks_join(const struct options *o, struct comm **comm);
+err ranks_recover(const struct options *o, struct run_context *w); /* lets w->comm recover, with --heal */
 /* Sets the number of threads per rank: --threads, else the cores available to the rank; the same on all ranks. */
 err ranks_threads(const struct options *o, struct run_context *w, i32 *threads);
 /* Sets w->ranks to the machine of all ranks, as rank 0 sees it. */

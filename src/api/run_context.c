@@ -54,7 +54,8 @@ static err fill(const struct options *o, bool joins, struct run_context *w) {
     i32 threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
     TRY(pick_kernel(o, &w->use.kern, &w->use.how));
     NEW(w->machine, 1);
-    if (joins) TRY(ranks_join(o, w));
+    if (joins && !w->comm) TRY(ranks_join(o, &w->comm));
+    if (joins) TRY(ranks_recover(o, w));
     if (joins) TRY(ranks_threads(o, w, &threads));
     TRY(machine_host(threads, w->machine));
     machine_measure(w->use.kern, w->machine);
@@ -72,15 +73,26 @@ static err fill(const struct options *o, bool joins, struct run_context *w) {
     return pool_new(w->machine->ndevice, &w->use.pool);
 }
 
-err run_context_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
-                  struct run_context *out) {
-    *out = (struct run_context){.use = {.events = events, .stop = stop}};
+static err open_context(const struct options *o, bool joins, struct run_context *out) {
     mem_set_limit(o->memory);
     pager_restart();
     err e = fill(o, joins, out);
     pager_restart();
     if (e < 0) run_context_close(out);
     return e;
+}
+
+err run_context_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
+                  struct run_context *out) {
+    *out = (struct run_context){.use = {.events = events, .stop = stop}};
+    return open_context(o, joins, out);
+}
+
+err run_context_joined(const struct options *o, const struct events *events, const volatile int *stop, struct comm **comm,
+                       struct run_context *out) {
+    *out = (struct run_context){.use = {.events = events, .stop = stop}, .comm = *comm};
+    *comm = NULL;
+    return open_context(o, true, out);
 }
 
 /* What follows from the devices, and the threads. */

@@ -23,6 +23,7 @@ struct header {
     size_t size;
     size_t mapped; /* bytes from the header on, of a block with pages of its own; else 0 */
     size_t file;   /* bytes of the mapping of a file that holds the block behind its first page, else 0 */
+    bool kept;     /* the file keeps these bytes when the block is freed: other processes map them, too */
 };
 
 static _Atomic i64 live, peak, calls, limit, fail_in;
@@ -94,12 +95,21 @@ void *mem_wrap(void *mapping, size_t bytes, size_t size) {
 
 static struct header *header_of(void *p) { return (struct header *)(void *)((char *)p - HEADER); }
 
+size_t mem_share(void *p) {
+    struct header *block = header_of(p);
+    if (block->file) block->kept = true;
+    return block->file;
+}
+
 void mem_free(void *p) {
     if (!p) return;
     struct header *block = header_of(p);
     if (block->file) {
-        pager_drop(p);
-        munmap((char *)p - PAGE, block->file);
+        char *page = (char *)p - PAGE;
+        const size_t bytes = block->file;
+        pager_drop(p, !block->kept);
+        if (!block->kept) madvise(page, bytes, MADV_REMOVE);
+        munmap(page, bytes);
         return;
     }
     atomic_fetch_sub(&live, (i64)block->size);

@@ -21,6 +21,9 @@ void mem_release(void *p, size_t lo, size_t hi);
 
 /* A block of `size` bytes behind the first page of a mapping of `bytes`, which mem_free unmaps (spill.h); not counted as heap. */
 void *mem_wrap(void *mapping, size_t bytes, size_t size);
+/* Keeps the bytes of such a block in its file when it is freed, since other processes map them: the bytes of the mapping, which
+ * begins a page before the block; 0, and nothing is changed, for a block of the heap. */
+size_t mem_share(void *p);
 
 /* out = a zeroed array of n elements of type; fails the calling function with E601. */
 #define NEW(out, n) TRY(mem_new((void **)&(out), (i64)(n), sizeof *(out)))

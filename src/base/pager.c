@@ -250,7 +250,7 @@ bool pager_watch(void *at, size_t bytes, int rights, int fd, i64 offset) {
     return put;
 }
 
-void pager_drop(const void *at) {
+void pager_drop(const void *at, bool erase) {
     lock();
     const i64 i = below(at) - 1;
     struct area *a = i >= 0 && pager.area[i]->at == at ? pager.area[i] : NULL;
@@ -268,7 +268,7 @@ void pager_drop(const void *at) {
     unlock();
     if (!a) return;
     /* where the file system has no holes, the blocks stay until the file is closed */
-    if (a->fd >= 0) fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, a->offset, a->pages * PAGE);
+    if (erase && a->fd >= 0) fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, a->offset, a->pages * PAGE);
     munmap(a, a->own);
 }
 

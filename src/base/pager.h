@@ -20,11 +20,11 @@ void pager_limit(i64 bytes, const _Atomic i64 *live);
 i64 pager_limited(void); /* the limit */
 
 /* Watches the whole pages of `bytes` at `at`, a shared mapping of a file with these rights (PROT_READ, PROT_WRITE).
- * fd, offset: the file, which stays open; -1: pager_peek does not read it, and pager_drop keeps its blocks.
+ * fd, offset: the file, which stays open; -1: pager_peek does not read it, and pager_drop cannot erase it.
  * False, and nothing is changed, without a limit or where the tables are full. */
 bool pager_watch(void *at, size_t bytes, int rights, int fd, i64 offset);
-/* Forgets a mapping that is about to be unmapped, and gives its part of the file back; no effect on another address. */
-void pager_drop(const void *at);
+/* Forgets a mapping that is about to be unmapped; no effect on another address.  erase: its part of the file is given back. */
+void pager_drop(const void *at, bool erase);
 bool pager_holds(const void *p); /* p lies in a watched mapping */
 /* n bytes at p, to be read now: p itself, or `copy` [n] after reading the file, where p is watched and not resident.  For a few
  * bytes at a random place this is ten times as fast as a run that is admitted and dropped. */

@@ -46,36 +46,67 @@ static int nameless(void) {
     return fd;
 }
 
-/* The file of all arrays, one behind the other; it is closed when the process ends. */
-static struct {
-    pthread_mutex_t lock;
+/* The files of all arrays, one behind the other: on the disk, and in memory.  They are closed when the process ends. */
+struct store {
     int fd;
     i64 end;
-} file = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+};
+static struct {
+    pthread_mutex_t lock;
+    struct store disk, memory;
+    i32 peer_pid, peer_fd; /* the file of another process that this one has open as `peer`, -1 = none */
+    int peer;
+} files = {.lock = PTHREAD_MUTEX_INITIALIZER, .disk = {.fd = -1}, .memory = {.fd = -1}, .peer = -1};
 
-/* Extends the file by bytes that hold their place; false with errno. */
-static bool reserve(i64 bytes) {
+static _Atomic bool sharing;
+
+void spill_share(bool on) { sharing = on; }
+
+/* Extends the file on the disk by bytes that hold their place; false with errno. */
+static bool reserve(struct store *file, i64 bytes) {
     enum fault fault = FAULT_NONE;
     if (fault_at("spill", 0, 0, &fault) < 0) return false;
     if (fault == FAULT_ENOSPC) errno = ENOSPC;
     if (fault != FAULT_NONE) return false;
-    if (file.fd < 0) file.fd = nameless();
-    if (file.fd < 0) return false;
-    if (fallocate(file.fd, 0, file.end, bytes) == 0) return true;
+    if (file->fd < 0) file->fd = nameless();
+    if (file->fd < 0) return false;
+    if (fallocate(file->fd, 0, file->end, bytes) == 0) return true;
     const bool cannot = errno == EOPNOTSUPP || errno == ENOSYS; /* such a file system takes pages as they are written */
-    return cannot && ftruncate(file.fd, file.end + bytes) == 0;
+    return cannot && ftruncate(file->fd, file->end + bytes) == 0;
 }
 
+/* The same in memory, which takes pages as they are touched. */
+static bool extend(struct store *file, i64 bytes) {
+    if (file->fd < 0) file->fd = memfd_create("stretto data", MFD_CLOEXEC);
+    return file->fd >= 0 && ftruncate(file->fd, file->end + bytes) == 0;
+}
+
+/* Hands all pages but the first to the pager; takes the mapping back if it refuses. */
+static err watch(char *at, i64 bytes, int rights, int fd, i64 offset) {
+    if (pager_watch(at + PAGE, (size_t)(bytes - PAGE), rights, fd, offset + PAGE)) return 0;
+    munmap(at, (size_t)bytes);
+    return FAIL_AT(E601, NULL, "a larger --memory", "the system refuses to watch %.1f MiB more of data beyond --memory",
+                   (f64)bytes / MIB);
+}
+
+/* The first page of a mapping: where it lies; mem_wrap writes behind it. */
+static void note_place(void *at, const struct store *file, i64 bytes) {
+    struct spill_place *place = at;
+    *place = (struct spill_place){.pid = (i32)getpid(), .fd = file->fd, .offset = file->end, .bytes = bytes};
+}
+
+/* MAP_FAILED without an error: the system gives no file in memory. */
 static err map_more(i64 bytes, void **out) {
+    const bool limited = mem_limit() > 0;
+    struct store *file = limited ? &files.disk : &files.memory;
     *out = MAP_FAILED;
-    if (reserve(bytes)) *out = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, file.end);
-    if (*out == MAP_FAILED) return refused(bytes);
-    if (!pager_watch((char *)*out + PAGE, (size_t)(bytes - PAGE), PROT_READ | PROT_WRITE, file.fd, file.end + PAGE)) {
-        munmap(*out, (size_t)bytes);
-        return FAIL_AT(E601, NULL, "a larger --memory", "the system refuses to watch %.1f MiB more of data beyond --memory",
-                       (f64)bytes / MIB);
-    }
-    file.end += bytes;
+    if (limited ? reserve(file, bytes) : extend(file, bytes))
+        *out = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, file->end);
+    if (*out == MAP_FAILED) return limited ? refused(bytes) : 0;
+    if (limited) TRY(watch(*out, bytes, PROT_READ | PROT_WRITE, file->fd, file->end));
+    else madvise(*out, (size_t)bytes, MADV_HUGEPAGE);
+    note_place(*out, file, bytes);
+    file->end += bytes;
     return 0;
 }
 
@@ -83,10 +114,56 @@ err spill_new(void **out, i64 n, size_t size) {
     void *at;
     TRY(mem_check(n, size));
     const i64 used = n * (i64)size, bytes = round_up64(used, PAGE) + PAGE; /* the page in front: the header of the heap */
-    if (mem_limit() == 0 || used < SPILL_FROM) return mem_new(out, n, size);
-    pthread_mutex_lock(&file.lock);
+    if (used < SPILL_FROM || (mem_limit() == 0 && !sharing)) return mem_new(out, n, size);
+    pthread_mutex_lock(&files.lock);
     const err e = map_more(bytes, &at);
-    pthread_mutex_unlock(&file.lock);
-    if (e >= 0) *out = mem_wrap(at, (size_t)bytes, (size_t)used);
+    pthread_mutex_unlock(&files.lock);
+    TRY(e);
+    if (at == MAP_FAILED) return mem_new(out, n, size);
+    *out = mem_wrap(at, (size_t)bytes, (size_t)used);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ arrays of other processes ------------------------------- */
+
+bool spill_place_of(void *array, struct spill_place *out) {
+    if (!array || mem_share(array) == 0) return false;
+    *out = *(const struct spill_place *)(const void *)((const char *)array - PAGE);
+    return true;
+}
+
+int spill_open(i32 pid, i32 fd) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+/* The descriptor stays open within a limit, where pager_peek reads it: there is one file for all arrays of a process. */
+static int peer_file(const struct spill_place *at) {
+    if (files.peer >= 0 && files.peer_pid == at->pid && files.peer_fd == at->fd) return files.peer;
+    files.peer = spill_open(at->pid, at->fd);
+    files.peer_pid = at->pid;
+    files.peer_fd = at->fd;
+    return files.peer;
+}
+
+static err map_peer(const struct spill_place *at, void **out) {
+    const bool limited = mem_limit() > 0;
+    const int fd = limited ? peer_file(at) : spill_open(at->pid, at->fd);
+    void *p = MAP_FAILED;
+    if (fd >= 0) p = mmap(NULL, (size_t)at->bytes, PROT_READ, MAP_SHARED, fd, at->offset);
+    const int cause = errno;
+    if (fd >= 0 && !limited) close(fd);
+    if (p == MAP_FAILED)
+        return FAIL(E701, "the data that process %d has read cannot be mapped: %s", at->pid, strerror(cause));
+    if (limited) TRY(watch(p, at->bytes, PROT_READ, fd, at->offset));
+    *out = (char *)p + PAGE;
+    return 0;
+}
+
+err spill_map(const struct spill_place *at, void **out) {
+    pthread_mutex_lock(&files.lock);
+    const err e = map_peer(at, out);
+    pthread_mutex_unlock(&files.lock);
     return e;
 }

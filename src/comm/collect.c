@@ -86,16 +86,56 @@ u64 comm_hash(u64 before, const void *data, size_t bytes) {
     return h;
 }
 
-err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes) {
-    if (comm_size(c) == 1) return 0;
+/* STRETTO_DEADLINE applies to messages; it does not make work faster. A shorter deadline set with comm_set_deadline does count.
+ * Returns the deadline of before, for stop_waiting. */
+static f64 wait_for_work(struct comm *c) {
     const f64 usual = comm_set_deadline(c, (f64)INFINITY);
-    /* STRETTO_DEADLINE applies to messages; it does not make work faster. A shorter deadline set with comm_set_deadline does
-     * count. */
     c->patience = c->life_check = LONGER * (usual < clock_deadline() ? usual : dmax(usual, CLOCK_DEADLINE));
-    err e = comm_broadcast(c, name, data, bytes);
+    return usual;
+}
+
+static void stop_waiting(struct comm *c, f64 usual) {
     c->patience = 0;
     comm_set_deadline(c, usual);
+}
+
+err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes) {
+    if (comm_size(c) == 1) return 0;
+    const f64 usual = wait_for_work(c);
+    const err e = comm_broadcast(c, name, data, bytes);
+    stop_waiting(c, usual);
     return e;
+}
+
+err comm_allgather_slow(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
+    if (comm_size(c) == 1) return comm_allgather(c, name, mine, bytes, all);
+    const f64 usual = wait_for_work(c);
+    const err e = comm_allgather(c, name, mine, bytes, all);
+    stop_waiting(c, usual);
+    return e;
+}
+
+/* Where the error of a rank is not one that rank 0 has on its own host. */
+static void name_host(const struct comm *c, i32 rank, char text[sizeof((struct err_record *)0)->text]) {
+    const char *host = comm_rank_info(c, rank)->host;
+    const size_t n = strlen(text), room = sizeof((struct err_record *)0)->text;
+    if (strcmp(host, comm_rank_info(c, 0)->host) != 0) snprintf(text + n, room - n, " (rank %d, host %s)", rank, host);
+}
+
+err comm_agree(struct comm *c, const char *name, err e) {
+    struct err_record why = {0};
+    i32 mine = e < 0 ? -e : 0, *code, first = 0;
+    if (e < 0) why = *err_last();
+    NEW(code, comm_size(c));
+    const err sent = comm_allgather_slow(c, name, &mine, sizeof mine, code);
+    while (sent >= 0 && first < comm_size(c) && code[first] == 0) first++;
+    mem_free(code);
+    TRY(sent);
+    if (first == comm_size(c)) return 0;
+    TRY(comm_broadcast_from(c, first, name, &why, sizeof why));
+    name_host(c, first, why.text);
+    err_put(&why);
+    return -why.code;
 }
 
 err comm_share_failure(struct comm *c, const char *name, err e) {

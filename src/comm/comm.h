@@ -165,6 +165,10 @@ err comm_check_equal(struct comm *c, const char *what, u64 number, const char *f
 err comm_broadcast(struct comm *c, const char *name, void *data, i64 bytes);
 err comm_broadcast_from(struct comm *c, i32 root, const char *name, void *data, i64 bytes);
 err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes);
+err comm_allgather_slow(struct comm *c, const char *name, const void *mine, u32 bytes, void *all); /* after work on any rank */
+/* The error of the first rank that has one in e (the one last set there), on all ranks; 0 if none has.  All ranks wait for
+ * all, as in comm_broadcast_slow. */
+err comm_agree(struct comm *c, const char *name, err e);
 /* The error that rank 0 has in e (the one last set), on all ranks, as after broadcast_slow; 0 if it has none. */
 err comm_share_failure(struct comm *c, const char *name, err e);
 /* Seconds of a small message from rank 0 to the last rank, and of a byte of a large one: the same numbers on all ranks. */

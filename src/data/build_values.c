@@ -318,7 +318,7 @@ static err fill_categories(const struct build *b, struct series *s) {
     for (i32 k = 0; k < b->ncat; k++) {
         const struct column *c = &b->t->col[b->cat[k]];
         TRY(arena_keep(&s->names, &s->cat_name[k], c->name));
-        ARENA_SPILL(&s->names, s->code[k], width * s->nrow + 1);
+        NEW_SPILL(s->code[k], width * s->nrow + 1);
         for (i32 t = 0; t < width; t++)
             for (i64 i = 0; i < s->nrow; i++) {
                 const i64 row = build_row(b, t, i);

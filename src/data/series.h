@@ -56,6 +56,7 @@ struct series {
     const char ***word;  /* [ncat][nword] vocabulary */
     const char **cat_name;
     struct freq freq;
+    bool v_borrowed, code_borrowed; /* of another process of the host, which changes them (share.h) */
     const char *roles; /* "target units; time date; left out: ..." for messages */
     const char *doubt, *doubt_fix; /* a column left out although it looks like the time; NULL = none */
     const char *time_columns; /* "date,hour", as for --time; "" = the row number is the time, or a name has a comma */

@@ -48,6 +48,7 @@ void series_free(struct series *s) {
     mem_free(s->filled);
     mem_free(s->time);
     mem_free(s->line);
+    for (i32 k = 0; s->code && k < s->ncat; k++) mem_free(s->code[k]);
     arena_free(&s->names);
     mem_free(s);
 }

@@ -41,6 +41,10 @@ void series_free(struct series *s); /* NULL is allowed */
  * which must outlive it. E601. */
 err series_before(const struct series *s, i64 rows, struct series **out);
 
+/* share.h; *s is zeroed for the taker. */
+struct share;
+void series_share(struct share *x, struct series *s);
+
 /* From memory: values [ncol][nrow], column-major; step_seconds 0 = the row number is the time. */
 err series_wrap(const f64 *values, i64 nrow, i32 ncol, const char *const *names, i64 first_time, i64 step_seconds,
                 const struct series_options *o, struct series **out);

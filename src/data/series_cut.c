@@ -19,7 +19,7 @@ static err copy_codes(const struct series *s, i64 rows, struct series *t) {
     ARENA_NEW(&t->names, t->nword, s->ncat + 1);
     ARENA_NEW(&t->names, t->word, s->ncat + 1);
     for (i32 c = 0; c < s->ncat; c++) {
-        ARENA_SPILL(&t->names, t->code[c], blocks * s->nrow);
+        NEW_SPILL(t->code[c], blocks * s->nrow + 1);
         memcpy(t->code[c], s->code[c], sizeof *t->code[c] * (size_t)(blocks * s->nrow));
         for (i32 b = 0; b < blocks; b++)
             for (i64 i = rows; i < s->nrow; i++) t->code[c][b * s->nrow + i] = -1;
@@ -67,6 +67,8 @@ err series_before(const struct series *s, i64 rows, struct series **out) {
     t->v = NULL;
     t->filled = NULL;
     t->time = t->line = NULL;
+    t->code = NULL;
+    t->v_borrowed = t->code_borrowed = false;
     t->part = NULL; /* of a model's rows nobody asks for the place */
     t->npart = 0;
     const err e = fill(s, lmax(0, lmin(rows, s->nrow)), t);

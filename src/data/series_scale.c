@@ -30,7 +30,7 @@ static i64 moments(const struct series *s, i32 c, i64 n, f64 *mean, f64 *dev) {
 /* Shifts and divides a column, which may have been scaled before, by a mean and a deviation in its present units. */
 static void scale_column(struct series *s, i32 c, f64 mean, f64 dev) {
     f32 *v = s->v + (i64)c * s->nrow;
-    for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(((f64)v[i] - mean) / dev);
+    for (i64 i = 0; !s->v_borrowed && i < s->nrow; i++) v[i] = (f32)(((f64)v[i] - mean) / dev);
     s->mean[c] = s->mean[c] + s->dev[c] * mean;
     s->dev[c] *= dev;
 }

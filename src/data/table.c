@@ -26,7 +26,7 @@ void table_free(struct table *t) {
     if (!t) return;
     if (t->map) {
         mem_free(t->col);
-        pager_drop(t->map);
+        pager_drop(t->map, false);
         munmap(t->map, t->map_size);
     } else {
         table_drop_columns(t);

@@ -63,6 +63,11 @@ struct table {
     struct frame *frame;   /* what `lent` columns lie in, or NULL; the table holds it */
 };
 
+/* share.h; *t is zeroed for the taker.  Not for tables of a mapped cache file or a frame (table_shares). */
+struct share;
+void table_share(struct share *x, struct table *t);
+static inline bool table_shares(const struct table *t) { return !t->map && !t->frame; }
+
 struct findings;
 struct frame; /* data/frame.h */
 

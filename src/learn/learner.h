@@ -17,6 +17,7 @@
 #include "train/loop.h"
 
 struct report;      /* report/report.h */
+struct share;       /* data/share.h */
 struct report_fact;
 
 /* ------------------------------------------------------------------ data ---------------------------------------------------- */
@@ -29,6 +30,8 @@ struct dataset {
     char *path;         /* of the file; "standard input", "memory" */
     bool piped;         /* from standard input */
     bool in_memory;     /* of the program that calls the library: no command can read them */
+    bool shared;        /* read once for all ranks of the host */
+    bool borrowed;      /* .. by another one, which changes the arrays where they are changed */
     char summary[512];  /* one line for the user */
 };
 
@@ -47,6 +50,9 @@ struct data_kind {
     const enum opt_id *takes; /* options of the group data that it reads; OPT_COUNT ends the list; NULL = all */
     err (*read)(const struct options *o, const char *path, struct dataset **out);
     err (*wrap)(const struct options *o, const struct memory_columns *from, struct dataset **out); /* NULL = files alone */
+    /* Gives the data set *d to other ranks of this host, or takes one (data/share.h) with the options and the path of read: its
+     * arrays are read only.  1: this one cannot be given, each rank reads the file.  NULL = none can. */
+    err (*share)(const struct options *o, const char *path, struct share *x, struct dataset **d);
     void (*free)(struct dataset *d);
     /* A data set of its own that holds nothing of the records from `rows` on; it borrows names of d, which must outlive it.
      * Records without an order of time are shuffled by the seed.  NULL = a search cannot hide records of this kind. */

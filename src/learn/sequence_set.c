@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "data/mend.h"
 #include "data/names.h"
+#include "data/share.h"
 #include "learn/series_set.h"
 #include "learn/table_set.h"
 #include "report/report.h"
@@ -361,29 +362,45 @@ static err find_roles(const struct options *o, struct sequence_set *s, i32 n, co
     return channel ? take_channels(s, n, channel) : find_channels(s, o->ignore);
 }
 
+static err make_sequences(const struct options *o, i32 n, const char *const *channel, struct sequence_set *s) {
+    TRY(find_roles(o, s, n, channel));
+    TRY(check_sizes(s));
+    TRY(order_rows(s));
+    if (s->target >= 0) look_at_labels(s);
+    summarise(s);
+    return 0;
+}
+
 static err read_set(const struct options *o, const char *path, i32 n, const char *const *channel, struct dataset **out) {
     struct sequence_set *s;
     *out = NULL;
     TRY(dataset_new(&data_sequences, path, sizeof *s, &s));
     s->classes = strcmp(o->task, "classify") == 0;
     err e = read_table(o, path, channel != NULL, s);
-    if (e >= 0) e = find_roles(o, s, n, channel);
-    if (e >= 0) e = check_sizes(s);
-    if (e >= 0) e = order_rows(s);
-    if (e < 0) {
-        dataset_free(&s->set);
-        return e;
-    }
-    if (s->target >= 0) look_at_labels(s);
-    summarise(s);
-    *out = &s->set;
-    return 0;
+    if (e >= 0) e = make_sequences(o, n, channel, s);
+    if (e < 0) dataset_free(&s->set);
+    else *out = &s->set;
+    return e;
 }
 
 err sequence_set_read(const struct options *o, const char *path, struct dataset **out) { return read_set(o, path, 0, NULL, out); }
 
 err sequence_set_read_as(const struct options *o, const char *path, i32 n, const char *const *channel, struct dataset **out) {
     return read_set(o, path, n, channel, out);
+}
+
+/* The table of another rank; the order of its rows is this rank's own. */
+static err share(const struct options *o, const char *path, struct share *x, struct dataset **d) {
+    struct sequence_set *s = x->gives ? sequence_set_of(*d) : NULL;
+    if (s && !table_shares(s->t)) return 1;
+    if (!x->gives) {
+        TRY(dataset_new(&data_sequences, path, sizeof *s, &s));
+        *d = &s->set;
+        s->classes = strcmp(o->task, "classify") == 0;
+        NEW(s->t, 1);
+    }
+    table_share(x, s->t);
+    return x->gives || x->e < 0 ? x->e : make_sequences(o, 0, NULL, s);
 }
 
 /* ------------------------------------------------------------------ splits -------------------------------------------------- */
@@ -544,6 +561,7 @@ const struct data_kind data_sequences = {
     .name = "sequences",
     .takes = takes,
     .read = sequence_set_read,
+    .share = share,
     .before = before,
     .free = free_set,
     .hash = hash,

@@ -7,6 +7,7 @@
 
 #include "base/input.h"
 #include "base/mem.h"
+#include "data/share.h"
 #include "data/time.h"
 #include "report/report.h"
 
@@ -166,8 +167,9 @@ static err keep_marks(struct series_set *d, const struct table *t) {
         snprintf(d->set.summary + n, sizeof d->set.summary - n, ", %lld number%s with thousands separators",
                  (long long)t->grouped, t->grouped == 1 ? "" : "s");
     d->decimal = t->grouped ? t->decimal : 0;
-    if (t->doubt && (!(d->doubt = mem_strdup(t->doubt)) || !(d->doubt_fix = mem_strdup(t->doubt_fix)))) return -E601;
-    return 0;
+    if (!t->doubt) return 0;
+    TRY(arena_keep(&d->s->names, &d->doubt, t->doubt));
+    return arena_keep(&d->s->names, &d->doubt_fix, t->doubt_fix);
 }
 
 err series_set_read(const struct options *o, bool of_model, const char *path, struct dataset **out) {
@@ -220,6 +222,25 @@ static err wrap(const struct options *o, const struct memory_columns *m, struct 
     return 0;
 }
 
+/* The options have made the series what it is. */
+static err share(const struct options *o __attribute__((unused)), const char *path, struct share *x, struct dataset **d) {
+    struct series_set *set = x->gives ? series_set_of(*d) : NULL;
+    if (!x->gives) {
+        TRY(dataset_new(&data_series, path, sizeof *set, &set));
+        *d = &set->set;
+        NEW(set->s, 1);
+    }
+    series_share(x, set->s);
+    share_text(x, &set->s->names, &set->doubt);
+    share_text(x, &set->s->names, &set->doubt_fix);
+    share_bytes(x, &set->decimal, 1);
+    share_bytes(x, set->set.summary, sizeof set->set.summary);
+    set->set.nrow = set->s->nrow;
+    set->set.ncol = set->s->ncol;
+    set->set.ntarget = set->s->ntarget;
+    return x->e;
+}
+
 static err before(const struct dataset *d, i64 rows, u64 seed, struct dataset **out) {
     struct series *s = NULL;
     struct series_set *set = NULL;
@@ -233,8 +254,6 @@ static err before(const struct dataset *d, i64 rows, u64 seed, struct dataset **
 static void free_set(struct dataset *d) {
     struct series_set *set = series_set_of(d);
     series_free(set->s);
-    mem_free(set->doubt);
-    mem_free(set->doubt_fix);
     mem_free(set);
 }
 
@@ -322,6 +341,7 @@ const struct data_kind data_series = {
     .name = "series",
     .read = read_file,
     .wrap = wrap,
+    .share = share,
     .before = before,
     .free = free_set,
     .hash = hash,

@@ -11,7 +11,7 @@ struct series_set {
     bool scaled;
     i64 scale_rows;         /* number of first rows (the training split) that the scale was computed from; -1 = the scale
                              * comes from a model */
-    char *doubt, *doubt_fix; /* doubtful number format in the file, for the user; NULL = none */
+    const char *doubt, *doubt_fix; /* doubtful number format in the file, for the user; NULL = none */
     char decimal;           /* decimal mark found, if other files must be read with the same; 0 = detect it in each file */
 };
 

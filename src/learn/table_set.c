@@ -10,6 +10,7 @@
 #include "data/fingerprint.h"
 #include "data/mend.h"
 #include "data/names.h"
+#include "data/share.h"
 #include "learn/series_set.h"
 #include "report/report.h"
 
@@ -64,21 +65,23 @@ static void summarise(struct table_set *s) {
         snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld missing cells", (long long)missing_inputs(s));
 }
 
+static err find_roles(const struct options *o, struct table_set *s, const char *target, bool optional) {
+    TRY(find_target(s, target, optional));
+    TRY(find_inputs(s, o->ignore));
+    summarise(s);
+    return 0;
+}
+
 err table_set_read(const struct options *o, const char *path, const char *target, bool optional, struct dataset **out) {
     const struct read_options r = read_options_of(o);
     struct table_set *s;
     *out = NULL;
     TRY(dataset_new(&data_table, path, sizeof *s, &s));
     err e = table_read(path, &r, &s->t);
-    if (e >= 0) e = find_target(s, target, optional);
-    if (e >= 0) e = find_inputs(s, o->ignore);
-    if (e < 0) {
-        dataset_free(&s->set);
-        return e;
-    }
-    summarise(s);
-    *out = &s->set;
-    return 0;
+    if (e >= 0) e = find_roles(o, s, target, optional);
+    if (e < 0) dataset_free(&s->set);
+    else *out = &s->set;
+    return e;
 }
 
 /* ------------------------------------------------------------------ what learners ask for ----------------------------------- */
@@ -143,6 +146,18 @@ err table_set_need_all(const struct table_set *s, const char *fix) {
 
 static err read_file(const struct options *o, const char *path, struct dataset **out) {
     return table_set_read(o, path, o->target, false, out);
+}
+
+static err share(const struct options *o, const char *path, struct share *x, struct dataset **d) {
+    struct table_set *s = x->gives ? table_set_of(*d) : NULL;
+    if (s && !table_shares(s->t)) return 1;
+    if (!x->gives) {
+        TRY(dataset_new(&data_table, path, sizeof *s, &s));
+        *d = &s->set;
+        NEW(s->t, 1);
+    }
+    table_share(x, s->t);
+    return x->gives || x->e < 0 ? x->e : find_roles(o, s, o->target, false);
 }
 
 static err before(const struct dataset *d, i64 rows, u64 seed, struct dataset **out) {
@@ -216,6 +231,7 @@ const struct data_kind data_table = {
     .name = "table",
     .takes = takes,
     .read = read_file,
+    .share = share,
     .before = before,
     .free = free_set,
     .hash = hash,

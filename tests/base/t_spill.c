@@ -1,4 +1,5 @@
-/* t_spill.c - arrays beyond --memory: the bytes that were written, the resident memory, threads, a full disk, a real crash. */
+/* t_spill.c - arrays beyond --memory: the bytes that were written, the resident memory, threads, a full disk, a real crash;
+ * arrays that other processes map. */
 #define _GNU_SOURCE
 #include "t.h"
 
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -242,6 +244,101 @@ TEST(arena_frees_its_arrays) {
     mem_set_limit(0);
 }
 
+/* Bytes of the file in memory that the arrays of spill_share lie in; -1 = there is none. */
+static i64 bytes_in_memory(void) {
+    char link[64], name[64];
+    struct stat st;
+    for (int fd = 3; fd < 64; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        const ssize_t n = readlink(link, name, sizeof name - 1);
+        name[n > 0 ? n : 0] = 0;
+        if (strstr(name, "stretto data") && fstat(fd, &st) == 0) return (i64)st.st_blocks * 512;
+    }
+    return -1;
+}
+
+TEST(array_to_share_lies_in_a_file) {
+    u64 *v, *small;
+    const i64 live = mem_stats().live;
+    spill_share(true);
+    T_OK(spill_new((void **)&v, MIB, sizeof *v));
+    T_OK(spill_new((void **)&small, 100, sizeof *small));
+    spill_share(false);
+    assert_int_equal(mem_stats().live - live, 100 * 8);
+    for (i64 i = 0; i < MIB; i++) assert_int_equal(v[i], 0);
+    for (i64 i = 0; i < MIB; i++) v[i] = value_of(i);
+    assert_true(bytes_in_memory() >= 8 * MIB);
+    mem_free(v);
+    assert_true(bytes_in_memory() >= 0 && bytes_in_memory() < MIB); /* nobody else has it */
+    struct spill_place at;
+    assert_false(spill_place_of(small, &at));
+    assert_false(spill_place_of(NULL, &at));
+    mem_free(small);
+}
+
+/* Reads every element; false where one is not as expected. */
+static bool holds(const u64 *v, i64 n) {
+    for (i64 i = 0; i < n; i++)
+        if (v[i] != value_of(i)) return false;
+    return true;
+}
+
+/* In another process: maps the array, says so, waits until its owner has freed it, and reads it again.  Status 0 = all is
+ * right. */
+static int reads_it(const struct spill_place *at, i64 n, int says, int waits) {
+    u64 *v;
+    char byte = 0;
+    const i64 areas = pager_stats().areas; /* of the parent, which this process is a copy of */
+    if (spill_map(at, (void **)&v) < 0) return 1;
+    if (!holds(v, n)) return 2;
+    if (write(says, &byte, 1) != 1 || read(waits, &byte, 1) != 1) return 3;
+    if (!holds(v, n)) return 4;
+    mem_free(v);
+    return pager_stats().areas == areas ? 0 : 5;
+}
+
+static void another_process_reads(i64 n) {
+    struct spill_place at;
+    int there[2], back[2], status = -1;
+    char byte = 0;
+    u64 *v;
+    spill_share(true);
+    T_OK(spill_new((void **)&v, n, sizeof *v));
+    spill_share(false);
+    for (i64 i = 0; i < n; i++) v[i] = value_of(i);
+    assert_true(spill_place_of(v, &at));
+    assert_int_equal(pipe(there) | pipe(back), 0);
+    const pid_t child = fork();
+    if (child == 0) _exit(reads_it(&at, n, back[1], there[0]));
+    close(back[1]);
+    const bool mapped = read(back[0], &byte, 1) == 1;
+    mem_free(v);
+    assert_int_equal(write(there[1], &byte, 1), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+    assert_true(mapped);
+    close(back[0]);
+    close(there[0]);
+    close(there[1]);
+}
+
+TEST(array_is_read_by_another_process) { another_process_reads(MIB); }
+
+TEST(array_beyond_the_limit_is_read_by_another_process) {
+    limit_here();
+    another_process_reads(4 * ROOM / 8);
+    mem_set_limit(0);
+}
+
+TEST(array_of_a_process_that_has_ended_is_refused) {
+    const pid_t child = fork();
+    u64 *v;
+    if (child == 0) _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    const struct spill_place at = {.pid = child, .fd = 3, .bytes = 1 << 20};
+    T_FAILS(spill_map(&at, (void **)&v), E701);
+}
+
 /* A bad address goes to the handler that was there before the pager: here the default, which ends the process. */
 TEST(fault_elsewhere_is_a_crash) {
     u64 *v;
@@ -264,4 +361,7 @@ T_MAIN(cmocka_unit_test(array_without_a_limit_is_heap), cmocka_unit_test(array_t
        cmocka_unit_test(array_beyond_the_limit_keeps_its_bytes), cmocka_unit_test(heap_that_grows_takes_pages_away),
        cmocka_unit_test(block_of_zeros_and_a_larger_copy), cmocka_unit_test(threads_share_the_limit),
        cmocka_unit_test(peek_reads_what_is_not_resident), cmocka_unit_test(file_takes_bytes_that_a_system_call_cannot_read),
-       cmocka_unit_test(arena_frees_its_arrays), cmocka_unit_test(fault_elsewhere_is_a_crash))
+       cmocka_unit_test(array_to_share_lies_in_a_file), cmocka_unit_test(array_is_read_by_another_process),
+       cmocka_unit_test(array_beyond_the_limit_is_read_by_another_process),
+       cmocka_unit_test(array_of_a_process_that_has_ended_is_refused), cmocka_unit_test(arena_frees_its_arrays),
+       cmocka_unit_test(fault_elsewhere_is_a_crash))

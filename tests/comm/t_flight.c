@@ -315,6 +315,33 @@ TEST(work_is_waited_for_however_short_the_deadline_of_messages_is) {
     for (i32 k = 0; k < RANKS; k++) T_OK(r[k].e);
 }
 
+static _Atomic i32 failing; /* the rank that fails; RANKS = none */
+
+static err one_fails(struct rank *r) {
+    const i32 me = comm_rank(r->comm);
+    const struct timespec moment = {.tv_nsec = 300000000};
+    comm_set_deadline(r->comm, 0.05);
+    if (me == RANKS - 1) nanosleep(&moment, NULL); /* its work takes longer than the deadline of messages */
+    return comm_agree(r->comm, "read", me >= atomic_load(&failing) ? FAIL_AT(E203, "a.csv:7", "repair it", "rank %d", me) : 0);
+}
+
+TEST(error_of_the_first_rank_is_that_of_all) {
+    static struct rank r[RANKS];
+    char name[16];
+    for (i32 first = 0; first <= RANKS; first++) {
+        atomic_store(&failing, first);
+        snprintf(name, sizeof name, "agree%d", first);
+        run(name, one_fails, r);
+        for (i32 k = 0; k < RANKS; k++) {
+            if (first == RANKS) T_OK(r[k].e);
+            if (first == RANKS) continue;
+            T_FAILS(r[k].e, E203);
+            assert_string_equal(r[k].why.where, "a.csv:7");
+            assert_int_equal(r[k].why.text[5] - '0', first);
+        }
+    }
+}
+
 /* ------------------------------------------------------------------ the watchdog -------------------------------------------- */
 
 static void count(void *self, f64 quiet) {
@@ -349,4 +376,5 @@ T_MAIN(cmocka_unit_test(a_ring_keeps_the_newest_and_says_what_is_open),
        cmocka_unit_test(a_worker_that_does_not_come_back_is_written_down), cmocka_unit_test(nothing_is_written_while_all_is_well),
        cmocka_unit_test(long_work_is_waited_for_while_there_is_life),
        cmocka_unit_test(work_is_waited_for_however_short_the_deadline_of_messages_is),
+       cmocka_unit_test(error_of_the_first_rank_is_that_of_all),
        cmocka_unit_test(a_watchdog_calls_once_for_each_silence))

@@ -105,7 +105,7 @@ static err limit_words(struct series *s, i32 cat, i64 train, const struct events
     for (i64 i = 0; i < cells; i++) {
         if (code[i] < 0) continue;
         if (place[code[i]] < 0 && u.rows++ == 0) u.first = i % s->nrow, u.word = s->word[cat][code[i]];
-        code[i] = place[code[i]];
+        if (!s->code_borrowed) code[i] = place[code[i]];
     }
     mem_free(place);
     s->word[cat] = word;
