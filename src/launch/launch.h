@@ -23,6 +23,7 @@ struct launch_words {
     X(GPUS, "gpus-per-node") \
     X(MEMORY, "mem") \
     X(QUEUE, "queue") \
+    X(NODE_LABEL, "node-label") \
     X(STAGE, "stage") \
     X(TIME, "time")
 enum launch_request {
@@ -48,6 +49,7 @@ struct launch_job {
     i32 threads;                /* per rank; 0 = as the host or queue assigns */
     i64 memory, seconds;        /* bytes per node; time limit; 0 = as the queue assigns */
     const char *queue;          /* queue or partition; NULL = the default one */
+    const char *label;          /* of nodes: partition of YARN, feature of Slurm; NULL = any */
     i64 rank_bytes, data_bytes; /* what a rank holds by the plan; size of the data file; 0 = not known */
     const char *yarn;           /* addresses of ResourceManagers; "" = from the environment */
     const char *stage;          /* folder of HDFS for what the other hosts need; "" = they see this host's files */

@@ -46,6 +46,7 @@ static void put_requests(const struct launch_job *j, const struct names *names, 
     if (j->gpus_per_node > 0) str_addf(out, "#SBATCH --gpus-per-node=%d\n", j->gpus_per_node);
     if (j->memory > 0) str_addf(out, "#SBATCH --mem=%lldM\n", (long long)((j->memory + (1 << 20) - 1) >> 20));
     if (j->queue) str_addf(out, "#SBATCH --partition=%s\n", j->queue);
+    if (j->label) str_addf(out, "#SBATCH --constraint=%s\n", j->label);
     str_add(out, "#SBATCH --requeue\n");
     if (j->seconds <= 0) return;
     const i64 s = j->seconds;
@@ -96,6 +97,7 @@ static err render(const struct launch_job *j, struct str *out) {
     TRY(plain("name of the job", names.job));
     TRY(plain("-o", names.log));
     if (j->queue) TRY(plain("--queue", j->queue));
+    if (j->label) TRY(plain("--node-label", j->label));
     str_add(out,
             "#!/bin/bash\n# Made by `stretto submit --on slurm`.  Can be started again at any time: it continues from the newest "
             "checkpoint.\n");
@@ -135,7 +137,7 @@ const struct launcher launcher_slurm = {
     .example = "stretto submit --on slurm --nodes 2 -- train DATA --target COL -o MODEL",
     .program = "srun",
     .takes = 1u << REQUEST_NODES | 1u << REQUEST_RANKS_PER_NODE | 1u << REQUEST_GPUS | 1u << REQUEST_MEMORY |
-             1u << REQUEST_QUEUE | 1u << REQUEST_TIME,
+             1u << REQUEST_QUEUE | 1u << REQUEST_NODE_LABEL | 1u << REQUEST_TIME,
     .remote = true,
     .render = render,
     .submit = submit,

@@ -51,6 +51,7 @@ static void explain(const struct launch_job *j) {
                j->ranks_per_node, j->ranks_per_node == 1 ? "" : "s", j->nodes == 1 ? "" : " each, on nodes of their own");
     launch_say(j, "yarn: %d vcores a container = ranks x %d thread%s (%s)", yarn_cores(j), imax(1, j->threads),
                imax(1, j->threads) == 1 ? "" : "s", j->threads > 0 ? "--threads" : "--threads sets more");
+    if (j->label) launch_say(j, "yarn: nodes with the label %s (--node-label)", j->label);
     if (j->memory > 0)
         launch_say(j, "yarn: %.0f MiB a container (--mem)", ceil((f64)j->memory / mib));
     else
@@ -78,11 +79,19 @@ static err stage_program(struct launch_job *j, char url[STAGE_PATH], bool send) 
     return e;
 }
 
+/* YARN keeps to the label of one constraint, and several nodes with a load would be two. */
+static err check_label(const struct launch_job *j) {
+    if (!j->label || j->nodes < 2 || strcmp(j->occupancy, "auto") == 0 || strcmp(j->occupancy, "off") == 0) return 0;
+    return FAIL_AT(E106, "--node-label", "--occupancy off   or   --nodes 1   or   no --node-label",
+                   "YARN does not place several containers by a label and by GPU load at once");
+}
+
 static err render(const struct launch_job *j, struct str *out) {
     const char *named = j->yarn && *j->yarn ? j->yarn : getenv(YARN_VARIABLE);
     char url[STAGE_PATH];
     struct launch_job staged = *j;
     explain(j);
+    TRY(check_label(j));
     TRY(stage_program(&staged, url, false));
     if (strcmp(j->occupancy, "auto") == 0) launch_say(j, "yarn: nodes by GPU load are chosen at submission (--occupancy auto)");
     TRY(yarn_describe(&staged, "stretto-MODEL-TIME", named && *named ? named : "http://RESOURCEMANAGER:8088", out));
@@ -92,11 +101,18 @@ static err render(const struct launch_job *j, struct str *out) {
 
 /* ------------------------------------------------------------------ what the cluster has ------------------------------------ */
 
+static err too_few_nodes(const struct launch_job *j, const struct yarn_nodes *n) {
+    if (j->label && n->running == 0)
+        return FAIL_AT(E805, "--node-label", "leave out --node-label, or a label of the cluster (yarn cluster -lnl)",
+                       "no node that runs has the label \"%.80s\"%s%s", j->label, *n->labels ? "; the labels are " : "",
+                       n->labels);
+    return FAIL_AT(E805, "--nodes", "--nodes with fewer nodes", "%d nodes are asked for, and the cluster has %d that run%s%s",
+                   j->nodes, n->running, j->label ? " with the label " : "", j->label ? j->label : "");
+}
+
 static err check_nodes(const struct launch_job *j, const struct yarn_nodes *n) {
     const i32 cores = yarn_cores(j);
-    if (n->running < j->nodes)
-        return FAIL_AT(E805, "--nodes", "--nodes with fewer nodes", "%d nodes are asked for, and the cluster has %d that run",
-                       j->nodes, n->running);
+    if (n->running < j->nodes) return too_few_nodes(j, n);
     if (yarn_memory(j) > n->most_memory)
         return FAIL_AT(E805, "--mem", "fewer --ranks-per-node   or   a smaller --batch",
                        "a container needs %lld MiB, and the largest node has %lld MiB", (long long)(yarn_memory(j) / MIB),
@@ -111,7 +127,7 @@ static err check_nodes(const struct launch_job *j, const struct yarn_nodes *n) {
 static const char *choose_load(const struct launch_job *j, const struct yarn_nodes *n) {
     if (strcmp(j->occupancy, "auto") != 0) return j->occupancy;
     const char *load = n->idle >= j->nodes ? "idle" : n->idle + n->light >= j->nodes ? "light" : "off";
-    if (n->idle + n->light + n->busy == 0) return "off";
+    if (n->idle + n->light + n->busy == 0 || (j->label && j->nodes > 1)) return "off";
     launch_say(j, "yarn: GPU load of the nodes: %d idle, %d light, %d busy; the job goes to %s (--occupancy)", n->idle, n->light,
                n->busy,
                strcmp(load, "idle") == 0    ? "idle ones"
@@ -127,7 +143,11 @@ static err check_queue(const struct launch_job *j, const struct js *answer, cons
     if (j->queue && !yarn_has_queue(answer, j->queue))
         return FAIL_AT(E805, "--queue", "leave out --queue, or a queue of the cluster (yarn queue -list)",
                        "the cluster has no queue \"%.80s\"", j->queue);
-    if (n->memory == 0 || need <= room) return 0;
+    if (j->label && !yarn_queue_reaches(answer, j->queue, j->label))
+        return FAIL_AT(E805, "--node-label", "another --queue   or   no --node-label",
+                       "the queue \"%.80s\" may not use nodes with the label \"%.80s\"", j->queue ? j->queue : "default",
+                       j->label);
+    if (n->memory == 0 || need <= room || j->label) return 0; /* a queue has a part of its own of each label */
     return FAIL_AT(E805, "--queue", "another --queue   or   fewer --nodes or --ranks-per-node   or   less --mem",
                    "the job needs %.0f MiB, and the queue \"%.80s\" may have %.0f MiB, %.4g %% of the cluster", need / MIB,
                    j->queue ? j->queue : "default", floor(room / MIB), most);
@@ -138,7 +158,7 @@ static err look_at_cluster(struct yarn *y, struct launch_job *j) {
     struct yarn_nodes nodes;
     i32 status;
     TRY(yarn_ask(y, "GET", "/ws/v1/cluster/nodes", NULL, 0, &answer, &status));
-    yarn_nodes_read(answer, &nodes);
+    yarn_nodes_read(answer, j->label, &nodes);
     js_free(answer);
     if (status == OK_STATUS) {
         TRY(check_nodes(j, &nodes));
@@ -214,6 +234,7 @@ static err submit(const struct launch_job *job, struct launch_ticket *out) {
     struct launch_job j = *job;
     struct yarn *y;
     explain(job);
+    TRY(check_label(job));
     TRY(yarn_open(job->yarn, &y));
     const err e = submit_to(y, &j, out);
     yarn_close(y);
@@ -373,7 +394,7 @@ const struct launcher launcher_yarn = {
     .help = "a service of YARN, whose containers join and start again after a loss",
     .example = "stretto submit --on yarn --nodes 2 -- train DATA --target COL -o MODEL",
     .takes = 1u << REQUEST_NODES | 1u << REQUEST_RANKS_PER_NODE | 1u << REQUEST_GPUS | 1u << REQUEST_MEMORY |
-             1u << REQUEST_STAGE | 1u << REQUEST_QUEUE | 1u << REQUEST_TIME,
+             1u << REQUEST_STAGE | 1u << REQUEST_QUEUE | 1u << REQUEST_NODE_LABEL | 1u << REQUEST_TIME,
     .mpi = "mpich",
     .remote = true,
     .render = render,

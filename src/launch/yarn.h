@@ -62,14 +62,19 @@ struct yarn_state {
 void yarn_state_read(const struct js *answer, struct yarn_state *out);
 
 /* What the nodes have, and how many of them report each level of GPU load. */
+enum { YARN_LABELS = 200 };
 struct yarn_nodes {
+    char labels[YARN_LABELS]; /* of all that run, "fast, gpu"; "" = none has one */
     i32 running, busy, light, idle; /* by the attribute nm.yarn.io/gpuload */
     i64 most_memory, memory;        /* bytes of the largest node, of all */
     i32 most_cores;
 };
-void yarn_nodes_read(const struct js *answer, struct yarn_nodes *out);
+/* label: only nodes with this one; NULL = all. */
+void yarn_nodes_read(const struct js *answer, const char *label, struct yarn_nodes *out);
 /* The part of the cluster that a queue may take at most, in percent; queue NULL = "default".  100 = no limit is known. */
 f64 yarn_queue_most(const struct js *answer, const char *queue);
+/* False if the queue may not use nodes of this label; true if the answer does not have it. */
+bool yarn_queue_reaches(const struct js *answer, const char *queue, const char *label);
 bool yarn_has_queue(const struct js *answer, const char *queue); /* of /ws/v1/cluster/scheduler */
 
 bool yarn_is_here(void); /* this process runs in a container of YARN */

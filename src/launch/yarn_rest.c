@@ -242,7 +242,23 @@ static const char *attribute(const struct js *node, const char *name) {
     return "";
 }
 
-void yarn_nodes_read(const struct js *answer, struct yarn_nodes *out) {
+/* A list of texts, which is a single text where it has one element. */
+static bool lists(const struct js *list, const char *word) {
+    for (i64 i = 0; i < js_len(list); i++)
+        if (strcmp(js_str(js_at(list, i), ""), word) == 0) return true;
+    return strcmp(js_str(list, ""), word) == 0;
+}
+
+/* Adds the label of a node, which has at most one, to a list with commas. */
+static void note_label(const struct js *labels, char all[YARN_LABELS]) {
+    const char *label = js_str(js_at(labels, 0), js_str(labels, ""));
+    const size_t n = strlen(all), length = strlen(label);
+    for (const char *at = all; (at = strstr(at, label)) && length; at++)
+        if ((at == all || at[-1] == ' ') && (at[length] == ',' || !at[length])) return;
+    if (length) snprintf(all + n, YARN_LABELS - n, "%s%s", n ? ", " : "", label);
+}
+
+void yarn_nodes_read(const struct js *answer, const char *label, struct yarn_nodes *out) {
     const struct js *all = js_get(js_get(answer, "nodes"), "node");
     *out = (struct yarn_nodes){0};
     for (i64 i = 0; i < js_len(all); i++) {
@@ -251,6 +267,8 @@ void yarn_nodes_read(const struct js *answer, struct yarn_nodes *out) {
         const i64 memory = (js_i64(js_get(node, "usedMemoryMB"), 0) + js_i64(js_get(node, "availMemoryMB"), 0)) << 20;
         const i64 cores = js_i64(js_get(node, "usedVirtualCores"), 0) + js_i64(js_get(node, "availableVirtualCores"), 0);
         if (strcmp(js_str(js_get(node, "state"), ""), "RUNNING") != 0) continue;
+        note_label(js_get(node, "nodeLabels"), out->labels);
+        if (label && !lists(js_get(node, "nodeLabels"), label)) continue;
         out->running++;
         out->idle += strcmp(load, "idle") == 0;
         out->light += strcmp(load, "light") == 0;
@@ -279,6 +297,13 @@ f64 yarn_queue_most(const struct js *answer, const char *queue) {
     const struct js *found = info ? find_queue(info, queue ? queue : "default") : NULL;
     const f64 most = js_f64(js_get(found, "absoluteMaxCapacity"), 100);
     return most > 0 && most < 100 ? most : 100;
+}
+
+/* A queue without labels has no list. */
+bool yarn_queue_reaches(const struct js *answer, const char *queue, const char *label) {
+    const struct js *info = js_get(js_get(answer, "scheduler"), "schedulerInfo");
+    const struct js *found = info ? find_queue(info, queue ? queue : "default") : NULL, *labels = js_get(found, "nodeLabels");
+    return !found || lists(labels, "*") || lists(labels, label);
 }
 
 bool yarn_has_queue(const struct js *answer, const char *queue) {

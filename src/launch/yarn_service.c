@@ -80,24 +80,33 @@ static struct js *constraint(const char *type) {
     return c;
 }
 
-/* Members on nodes of their own; on nodes whose GPUs are as idle as asked. */
+static void put_words(struct js *o, const char *name, const char *first, const char *second) {
+    struct js *words = js_array();
+    js_push(words, js_new_text(first));
+    if (second) js_push(words, js_new_text(second));
+    js_put(o, name, words);
+}
+
+static bool places_by_load(const struct launch_job *j) {
+    return strcmp(j->occupancy, "idle") == 0 || strcmp(j->occupancy, "light") == 0;
+}
+
+/* Members on nodes of their own; on nodes with a label; on nodes whose GPUs are as idle as asked.  The scheduler of YARN finds a
+ * label only where there is one constraint (SingleConstraintAppPlacementAllocator), so it is part of the first. */
 static void put_placement(const struct launch_job *j, struct js *component) {
-    struct js *all = js_array();
-    const bool light = strcmp(j->occupancy, "light") == 0;
-    if (j->nodes > 1) {
-        struct js *c = constraint("ANTI_AFFINITY"), *tags = js_array();
-        js_push(tags, js_new_text("member"));
-        js_put(c, "target_tags", tags);
-        js_push(all, c);
+    struct js *all = js_array(), *first = constraint(j->nodes > 1 ? "ANTI_AFFINITY" : "AFFINITY");
+    if (j->nodes > 1) put_words(first, "target_tags", "member", NULL);
+    if (j->label) put_words(first, "node_partitions", j->label, NULL);
+    const bool apart = j->nodes > 1 && places_by_load(j); /* two constraints */
+    struct js *load = apart ? constraint("AFFINITY") : first;
+    if (places_by_load(j)) {
+        struct js *attributes = js_object();
+        put_words(attributes, "nm.yarn.io/gpuload", "idle", strcmp(j->occupancy, "light") == 0 ? "light" : NULL);
+        js_put(load, "node_attributes", attributes);
     }
-    if (light || strcmp(j->occupancy, "idle") == 0) {
-        struct js *c = constraint("AFFINITY"), *attributes = js_object(), *values = js_array();
-        js_push(values, js_new_text("idle"));
-        if (light) js_push(values, js_new_text("light"));
-        js_put(attributes, "nm.yarn.io/gpuload", values);
-        js_put(c, "node_attributes", attributes);
-        js_push(all, c);
-    }
+    if (j->nodes > 1 || j->label || places_by_load(j)) js_push(all, first);
+    else js_free(first);
+    if (apart) js_push(all, load);
     if (js_len(all) == 0) {
         js_free(all);
         return;

@@ -132,6 +132,28 @@ class Jobs(Yarn):
         self.assertIn("model yarn.model", self.read(glob.glob(self.path("yarn.model.run/stretto-*.out.0"))[0]).decode())
         self.nothing_left()
 
+    def test_nodes_with_a_label(self):
+        self.assertIn("no node that runs has the label \"slow\"", self.submit(["--node-label", "slow"], [*SHORT, "-o", "n.model"], status=8).err)
+        self.yarn.label(3)
+        self.addCleanup(self.yarn.unlabel, 1, 3)
+        self.assertIn("the labels are fast", self.submit(["--node-label", "slow"], [*SHORT, "-o", "n.model"], status=8).err)
+        label = ["--node-label", "fast", "--occupancy", "off"]
+        self.assertIn("the queue \"small\" may not use nodes with the label \"fast\"",
+                      self.submit([*label, "--queue", "small"], [*SHORT, "-o", "n.model"], status=8).err)
+        self.assertIn("2 nodes are asked for, and the cluster has 1 that run with the label fast",
+                      self.submit([*label, "--nodes", "2"], [*SHORT, "-o", "n.model"], status=8).err)
+        r = self.submit(["--node-label", "fast", "--nodes", "2", "--occupancy", "idle"], [*SHORT, "-o", "n.model"], status=2)
+        self.assertIn("YARN does not place several containers by a label and by GPU load at once", r.err)
+        self.assertFalse(os.path.exists(self.path("n.model.run")))
+        self.stretto(*SHORT, "-o", "hand.model", timeout=120)
+        for nodes, hosts in ((1, [self.yarn.host(3)]), (2, [self.yarn.host(1), self.yarn.host(3)])):
+            if nodes == 2:
+                self.yarn.label(1)
+            name = "label%d.model" % nodes
+            self.submit([*label, "--nodes", str(nodes), "--wait"], [*SHORT, "-o", name])
+            self.same_model("hand.model", name, "on nodes with a label")
+            self.assertEqual(sorted(self.read(f).decode().split()[1] for f in glob.glob(self.path(name + ".run/join/*/hello-*"))), hosts)
+
     def load(self):
         nodes = self.yarn.ask("cluster/nodes")["nodes"]["node"]
         return [a["value"] for n in nodes for a in n["nodeAttributesInfo"]["nodeAttributeInfo"] if a["name"] == "gpuload"]

@@ -30,7 +30,8 @@ static void answer(const char *text, size_t n) {
     struct js *o = NULL;
     if (js_parse_foreign(text, n, "fuzz", &o) < 0) return;
     yarn_state_read(o, &state);
-    yarn_nodes_read(o, &nodes);
+    yarn_nodes_read(o, "fast", &nodes);
+    yarn_queue_reaches(o, NULL, "fast");
     in_range(strlen(state.why) < sizeof state.why && nodes.idle + nodes.light + nodes.busy <= nodes.running);
     const f64 most = yarn_queue_most(o, "ml");
     in_range(most > 0 && most <= 100);

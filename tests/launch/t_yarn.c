@@ -66,7 +66,7 @@ TEST(yarn_answers_are_read) {
         " {\"prefix\": \"nm.yarn.io\", \"name\": \"gpuload\", \"value\": \"idle\"}]}}, {\"state\": \"LOST\", \"availMemoryMB\": "
         "90000},"
         " {\"state\": \"RUNNING\", \"availMemoryMB\": 100, \"availableVirtualCores\": 2}]}}");
-    yarn_nodes_read(o, &n);
+    yarn_nodes_read(o, NULL, &n);
     js_free(o);
     assert_int_equal(n.running, 2);
     assert_int_equal(n.idle, 1);
@@ -74,6 +74,33 @@ TEST(yarn_answers_are_read) {
     assert_int_equal(n.most_memory, 4096ll << 20);
     assert_int_equal(n.most_cores, 4);
     assert_int_equal(n.memory, 4196ll << 20);
+}
+
+/* Lists of one element come as a list or as the element. */
+TEST(yarn_labels_are_read) {
+    struct yarn_nodes n;
+    struct js *o = json("{\"nodes\": {\"node\": [{\"state\": \"RUNNING\", \"nodeLabels\": [\"fastest\"], \"availMemoryMB\": 900},"
+                        " {\"state\": \"RUNNING\", \"nodeLabels\": [\"fast\"], \"availMemoryMB\": 100}, {\"state\": \"RUNNING\"},"
+                        " {\"state\": \"RUNNING\", \"nodeLabels\": \"fast\", \"availMemoryMB\": 300},"
+                        " {\"state\": \"LOST\", \"nodeLabels\": [\"gone\"]}]}}");
+    yarn_nodes_read(o, "fast", &n);
+    assert_string_equal(n.labels, "fastest, fast");
+    assert_int_equal(n.running, 2);
+    assert_int_equal(n.most_memory, 300ll << 20);
+    yarn_nodes_read(o, "gone", &n);
+    assert_int_equal(n.running, 0);
+    yarn_nodes_read(o, NULL, &n);
+    assert_int_equal(n.running, 4);
+    js_free(o);
+    o = json("{\"scheduler\": {\"schedulerInfo\": {\"queueName\": \"root\", \"queues\": {\"queue\": ["
+             "{\"queueName\": \"default\", \"nodeLabels\": [\"*\"]}, {\"queueName\": \"ml\","
+             " \"nodeLabels\": [\"gpu\", \"fast\"]},"
+             " {\"queueName\": \"small\", \"nodeLabels\": [\"gpu\"]}, {\"queueName\": \"none\"}]}}}}");
+    assert_true(yarn_queue_reaches(o, NULL, "fast"));
+    assert_true(yarn_queue_reaches(o, "ml", "fast"));
+    assert_false(yarn_queue_reaches(o, "small", "fast") || yarn_queue_reaches(o, "none", "fast"));
+    js_free(o);
+    assert_true(yarn_queue_reaches(NULL, "ml", "fast"));
 }
 
 TEST(yarn_queues_are_found_at_any_depth) {
@@ -121,5 +148,6 @@ TEST(join_members_meet_in_files) {
 }
 
 T_MAIN(cmocka_unit_test(yarn_site_names_the_managers), cmocka_unit_test(yarn_answers_are_read),
+       cmocka_unit_test(yarn_labels_are_read),
        cmocka_unit_test(yarn_queues_are_found_at_any_depth), cmocka_unit_test(yarn_queues_have_a_limit),
        cmocka_unit_test(join_members_meet_in_files))

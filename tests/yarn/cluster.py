@@ -18,6 +18,7 @@ import urllib.request
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 JARS = os.path.join(ROOT, "build", "hadoop")
 JAVA = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "--add-opens=java.base/java.lang=ALL-UNNAMED"]  # Guice 4 on Java 17
+LABEL = "fast"  # that queue default may use; nodes have none until label() gives it to one
 MEMORY, CORES = 4096, 4  # MiB and cores of a node
 NODE_LOST, MASTER_LOST = 10000, 40000  # ms of silence
 LOG = """log4j.rootLogger=INFO,out
@@ -83,6 +84,7 @@ class Yarn:
                 rm + "am.max-attempts": 4, rm + "recovery.enabled": "true", rm + "store.class":
                 "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore",
                 rm + "fs.state-store.uri": "file://" + self.path("state"),
+                "yarn.node-labels.enabled": "true", "yarn.node-labels.fs-store.root-dir": "file://" + self.path("node-labels"),
                 "yarn.webapp.api-service.enable": "true", "yarn.service.base.path": self.hdfs + "/services" if self.hdfs else "file://" + self.path("services"),
                 "yarn.service.am-resource.memory": 256, "yarn.service.am.java.opts": "-Xmx192m " + " ".join(JAVA),
                 "yarn.service.readiness-check-interval.seconds": 1, "yarn.node-attribute.fs-store.root-dir": "file://" + self.path("node-attributes"),
@@ -108,6 +110,9 @@ class Yarn:
         os.makedirs(at, exist_ok=True)
         queues = {root + "root.queues": "default,small", root + "root.default.capacity": 90, root + "root.default.maximum-capacity": 100,
                   root + "root.small.capacity": 10, root + "root.small.maximum-capacity": 10, root + "maximum-am-resource-percent": 0.9,
+                  root + "root.accessible-node-labels": LABEL, root + "root.accessible-node-labels.%s.capacity" % LABEL: 100,
+                  root + "root.default.accessible-node-labels": LABEL, root + "root.default.accessible-node-labels.%s.capacity" % LABEL: 100,
+                  root + "root.small.accessible-node-labels": " ",
                   root + "resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
                   root + "node-locality-delay": -1, root + "per-node-heartbeat.multiple-assignments-enabled": "false"}
         for file, text in (("core-site.xml", xml(self.core())), ("yarn-site.xml", xml(dict(self.manager(), **more))),
@@ -148,7 +153,7 @@ class Yarn:
 
     def up(self):
         jars()
-        for part in ("services", "node-attributes", "zk", "state"):
+        for part in ("services", "node-attributes", "node-labels", "zk", "state"):
             os.makedirs(self.path(part), exist_ok=True)
         with open(self.path("zoo.cfg"), "w") as f:
             f.write("tickTime=2000\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n" % (self.path("zk"), self.port + 6))
@@ -180,6 +185,25 @@ class Yarn:
     def ask(self, path):
         with urllib.request.urlopen("%s/ws/v1/%s" % (self.url, path), timeout=10) as r:
             return json.loads(r.read())
+
+    def tell(self, path, what):
+        request = urllib.request.Request("%s/ws/v1/%s" % (self.url, path), json.dumps(what).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=10) as r:
+            r.read()
+
+    def set_labels(self, i, labels):
+        node = [n["id"] for n in self.ask("cluster/nodes")["nodes"]["node"] if n["id"].startswith(self.host(i) + ":")][0]
+        self.tell("cluster/replace-node-to-labels", {"nodeToLabels": [{"nodeId": node, "labels": labels}]})
+        self.wait(lambda: [n.get("nodeLabels", []) for n in self.ask("cluster/nodes")["nodes"]["node"] if n["id"] == node] == [labels], 20, "the label")
+
+    def label(self, i):
+        """Gives a node the label; others may use it while it is idle."""
+        self.tell("cluster/add-node-labels", {"nodeLabelInfo": [{"name": LABEL, "exclusivity": "false"}]})
+        self.set_labels(i, [LABEL])
+
+    def unlabel(self, *nodes):
+        for i in nodes:
+            self.set_labels(i, [])
 
     def wait(self, true, seconds, why):
         end = time.monotonic() + seconds
