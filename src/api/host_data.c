@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/ranks.h"
@@ -63,15 +64,28 @@ static err take_or_read(const struct options *o, const struct data_kind *kind, c
     return kind->read(o, path, set);
 }
 
+/* A rank may take only what it would have read itself. */
+struct offer {
+    struct share_place place;
+    u64 file; /* the same for names of one file of the host */
+};
+
+static u64 file_of(const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0) return comm_hash(COMM_HASH, path, strlen(path));
+    return comm_hash(comm_hash(COMM_HASH, &st.st_dev, sizeof st.st_dev), &st.st_ino, sizeof st.st_ino);
+}
+
 static err read_together(const struct options *o, struct comm *c, const struct data_kind *kind, const char *path,
-                         struct share_place *all, struct dataset **set) {
+                         struct offer *all, struct dataset **set) {
     const i32 reader = reader_here(c);
-    struct share_place mine = {.fd = -1};
+    struct offer mine = {.place = {.fd = -1}, .file = file_of(path)};
     int fd = -1;
-    err e = reader == comm_rank(c) ? give(o, kind, path, set, &mine, &fd) : 0;
+    err e = reader == comm_rank(c) ? give(o, kind, path, set, &mine.place, &fd) : 0;
     e = comm_agree(c, "read", e);
     if (e >= 0) e = comm_allgather(c, "places", &mine, sizeof mine, all);
-    if (e >= 0) e = comm_agree(c, "taken", reader == comm_rank(c) ? 0 : take_or_read(o, kind, path, &all[reader], set));
+    if (e >= 0 && all[reader].file != mine.file) all[reader].place.fd = -1;
+    if (e >= 0) e = comm_agree(c, "taken", reader == comm_rank(c) ? 0 : take_or_read(o, kind, path, &all[reader].place, set));
     if (fd >= 0) close(fd);
     if (*set) (*set)->shared = true;
     return e;
@@ -79,7 +93,7 @@ static err read_together(const struct options *o, struct comm *c, const struct d
 
 static err read_on_ranks(const struct options *o, struct comm *c, const struct data_kind *kind, const char *path,
                          struct dataset **set) {
-    struct share_place *all;
+    struct offer *all;
     if (!may_share(kind)) return comm_agree(c, "read", kind->read(o, path, set));
     NEW(all, comm_size(c));
     const err e = read_together(o, c, kind, path, all, set);
