@@ -21,6 +21,7 @@
 #   make bench-pipeline                input, computing, messages one after another or at once: bench/results/pipeline.md
 #   make bench-stages                  pipelines of layers: waiting, beside PyTorch, memory of a rank: bench/results/stages.md
 #   make bench-memory                  training from disk beside training in memory: bench/results/memory.md; BENCH="--turns 5"
+#   make bench-memory-ranks            memory of ranks that share one reading: bench/results/memory-ranks.md
 #   make bench-codecs                  wire codecs: GB/s and bytes saved, printed
 #   make bench-stores                  stores and codecs: speed, loss, bytes, kills: bench/results/stores.md; BENCH="--part local"
 #   make bench-placement-measured      placements of real nets on two ranks: bench/results/placement_measured.md
@@ -240,4 +241,7 @@ clean:
 bench-memory: release
 	bench/memory/run.py build/release $(BENCH)
 
-.PHONY: bench-memory soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy accuracy-trees bench-steps bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install wheel site docs clean
+bench-memory-ranks: release
+	bench/memory/ranks.py build/release $(BENCH)
+
+.PHONY: bench-memory bench-memory-ranks soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy accuracy-trees bench-steps bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install wheel site docs clean
