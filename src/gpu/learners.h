@@ -40,4 +40,20 @@ struct gpu_viterbi {
 };
 void gpu_viterbi(const struct gpu_viterbi *v);
 
+/* Sentences of a CRF; see text/args.h.  L <= GPU_CHAIN_LABELS. */
+enum { GPU_CHAIN_LABELS = 256 };
+struct gpu_chain {
+    const f32 *w;                          /* rows of attributes */
+    const i64 *at;
+    const i32 *attribute, *gold;           /* gold: of the pass alone */
+    i64 token0;
+    const i32 *first, *block;              /* [n + 1], [blocks + 1]; block: of the pass */
+    const f32 *M, *back;
+    f32 *u, *a, *d, *note, *pair;          /* u alone for paths */
+    u8 *from, *path;
+    i32 tokens, n, blocks, L, Lp;
+};
+void gpu_chain_pass(const struct gpu_chain *c);  /* forward-backward: M = e^{A - top}, back: its transpose */
+void gpu_chain_paths(const struct gpu_chain *c); /* M = A */
+
 #endif

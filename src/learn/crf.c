@@ -29,7 +29,7 @@ static const struct model_ops ops = {
 
 static const enum opt_id takes[] = {OPT_template, OPT_cutoff, OPT_c,     OPT_l1,
                                     OPT_trainer,  OPT_epsilon, OPT_steps, OPT_time_limit,
-                                    OPT_checkpoint_every, OPT_COUNT};
+                                    OPT_checkpoint_every, OPT_device, OPT_COUNT};
 
 extern const struct learner learner_crf;
 const struct learner learner_crf = {
@@ -38,6 +38,7 @@ const struct learner learner_crf = {
     .data = &data_tokens,
     .ops = &ops,
     .takes = takes,
+    .offloads = OFFLOADS_BOTH,
     .check = check,
     .resolve = resolve,
     .fit = crf_fit,

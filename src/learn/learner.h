@@ -241,7 +241,7 @@ struct learner {
      * OPT_COUNT ends the list.  Others, where they are given, are refused.  NULL = all but those of the group task. */
     const enum opt_id *takes;
     /* What deals the rows of a kernel to the devices of --device (offload.h), which `takes` names; the rest runs on the cores. */
-    enum learner_offloads { OFFLOADS_NOTHING, OFFLOADS_FIT, OFFLOADS_PREDICT } offloads;
+    enum learner_offloads { OFFLOADS_NOTHING, OFFLOADS_FIT, OFFLOADS_PREDICT, OFFLOADS_BOTH } offloads;
     /* Each function but fit may be NULL. */
     err (*check)(const struct options *o);   /* E1xx, E4xx: combinations of options that are invalid for any data */
     err (*resolve)(struct learn_job *job);   /* sets every `auto`, split, spec; notes go to job->use.events.  NULL = split_rows */

@@ -188,6 +188,62 @@ class Forest(Offload):
         self.assertIn("error[E106] --device: predictions of --task forest run on the cores", r.err)
 
 
+class Crf(Offload):
+    """Training and tags; sentences are very uneven, one is much longer than all others."""
+    TASK = "crf"
+
+    def data(self, tags=5):
+        draw, lines = random.Random(t_devices.SEED), []
+        for k in range(900):
+            tag = 0
+            for _ in range(900 if k == 450 else draw.randint(1, 40 if draw.random() < 0.1 else 9)):
+                tag = (tag + draw.choice((0, 1, 1, 2))) % tags
+                lines.append("w%d p%d t%d" % (tag * 3 + draw.randrange(6), draw.randrange(4), tag))
+            lines.append("")
+        return self.write("s.txt", "\n".join(lines) + "\n")
+
+    def test_models_equal_those_of_the_cores(self):
+        for tags, sets, more in ((5, self.sets(), []), (2, ("cpu,opencl:0",), ["--l1", "0.5"]), (30, ("opencl:0*2",), ["--cutoff", "2"])):
+            data = self.data(tags)
+            self.same_on_all(data, ["--task", "crf", "--steps", "8", *more], sets)
+        r = self.stretto("train", data, "--task", "crf", "--steps", "8", "--device", "opencl:0", "--verbose", "-o", "m.model")
+        self.assertIn("sentences by device: opencl:0 100 %; the cores repeated 0 blocks", r.err + r.out)
+
+    def test_tags_equal_those_of_the_cores(self):
+        for tags in (3, 70):
+            data = self.data(tags)
+            self.fit("m", data, ["--task", "crf", "--steps", "3"], "cpu")
+            for more in ([], ["--marginals"]):
+                self.stretto("predict", "m.model", data, "-o", "cpu.txt", *more)
+                for device in self.sets():
+                    self.stretto("predict", "m.model", data, "-o", "dev.txt", "--device", device, *more)
+                    self.assertEqual(self.read("cpu.txt"), self.read("dev.txt"), device)
+            self.assertEqual(self.scores("eval", "m.model", data), self.scores("eval", "m.model", data, "--device", "cpu,opencl:0"))
+
+    def test_resumed_on_another_device(self):
+        data = self.data()
+        options = ["--task", "crf", "--steps", "60", "--epsilon", "0"]
+        self.fit("cpu", data, options, "cpu")
+        args = ["train", data, *options, "--checkpoint-every", "0.01s", "--time-limit", "0.5s", "--device", "opencl:0", "--quiet"]
+        r = self.stretto(*args, "-o", "m.model", status=76)
+        self.stretto("resume", "m.model.run", "--quiet", "--time-limit", "60s", "--device", "cpu,opencl:0")
+        self.same_fit("cpu.model", "m.model", "resumed; " + r.err)
+
+    def test_failures(self):
+        self.draw_failures(self.data(), ["--task", "crf", "--steps", "5"])
+
+    def test_refused(self):
+        data = self.write("s.txt", "a X\nb Y\n\n" * 5)
+        base = ["train", data, "--task", "crf", "-o", "m.model"]
+        for more, words in ((["--device", "opencl:0", "--ranks", "2"], "--device"), (["--device", "opencl:0", "--kernel", "base"], "--device: the cores round")):
+            r = self.stretto(*base, *more, status=None)
+            self.assertRegex(r.err, r"(?m)^error\[E106\] %s" % words)
+            self.assertEqual(r.err.count("error["), 1, r.err)
+        many = self.write("m.txt", "".join("w%d t%d\n" % (k, k) for k in range(300)))
+        r = self.stretto("train", many, "--task", "crf", "-o", "m.model", "--device", "opencl:0", status=None)
+        self.assertRegex(r.err, r"(?m)^error\[E106\] --device: 300 labels are too many for a device \(256\)")
+
+
 class Hmm(Offload):
     """Predictions, not trainings, run on devices: paths are the same byte by byte."""
     def sentences(self, name, n, longest, seed, tags=5):

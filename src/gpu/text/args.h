@@ -134,4 +134,18 @@ struct viterbi_args {
     i32 n, L, Lp, shift, width, zero;
 };
 
+/* Sentences of a linear-chain CRF (chain.cl), with the sums and bits of learn/crf/kernel.c.  Token t of a launch is token0 + t of
+ * the data: its attributes are attribute[at[token0 + t]] .. (at: i64), rows of w [..][Lp], its label gold[token0 + t].  Sentence
+ * k has the tokens first[k] .. first[k + 1] - 1 of the launch.
+ *   chain_score  u [T][Lp] = scores; or, raw = 0: e^{u - max}, and note [T][4] = max, score of the gold label
+ *   chain_pass   a [T][Lp] = alpha, d = P - Y, u becomes beta .* e^{u} / s, note[2] = s; M, back: [L][Lp] e^{A - top}, transposed
+ *   chain_pairs  pair [blocks][L][Lp] = sums of alpha_{t-1} x u_t over the sentences block[b] .. block[b + 1] - 1
+ *   chain_paths  path [T] u8 = best path of the scores u with the transitions M [L][Lp]; from [T][L] u8
+ * n: tokens, sentences, blocks or sentences; width as in viterbi_args.  at_from and at_path in bytes. */
+struct chain_args {
+    i64 at_w, at_at, at_attribute, at_gold, at_first, at_block, at_M, at_back, at_u, at_a, at_d, at_note, at_pair, at_from;
+    i64 at_path, token0;
+    i32 n, L, Lp, width, raw, zero;
+};
+
 #endif

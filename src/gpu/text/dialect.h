@@ -14,6 +14,9 @@
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 #define BARRIER_ALL barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE) /* what the group wrote to the heap is seen, too */
 #define FMA(a, b, c) fma(a, b, c)
+#define MUL(a, b) fma(a, b, -0.0f) /* a product that no compiler fuses with the sum behind it */
+#define FLOAT_OF(bits) as_float(bits)
+#define BITS_OF(x) as_int(x)
 #define EXP(x) exp(x)
 #define TANH(x) tanh(x)
 #define ABS(x) fabs(x)
@@ -34,6 +37,9 @@ typedef ulong u64;
 #define BARRIER __syncthreads()
 #define BARRIER_ALL __syncthreads()
 #define FMA(a, b, c) fmaf(a, b, c)
+#define MUL(a, b) __fmul_rn(a, b)
+#define FLOAT_OF(bits) __int_as_float(bits)
+#define BITS_OF(x) __float_as_int(x)
 #define EXP(x) expf(x)
 #define TANH(x) tanhf(x)
 #define ABS(x) fabsf(x)

@@ -26,6 +26,12 @@ struct crf {
 
 static inline struct crf *crf_of(const struct model *m) { return (struct crf *)(uintptr_t)m; }
 
+/* The weights of the model and the attributes of some tokens; gold: their labels, or NULL. */
+static inline struct crf_pass crf_pass_of(const struct crf *f, const struct features *x, const i32 *gold) {
+    return (struct crf_pass){.L = f->L, .Lp = f->Lp, .w = f->w, .A = f->w + f->nattr * f->Lp, .at = x->at,
+                             .attribute = x->attribute, .gold = gold};
+}
+
 err crf_new(struct crf **out);
 err crf_fit(const struct learn_job *job, struct model **out);
 void crf_free(struct model *m);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "learn/crf/crf.h"
+#include "learn/crf/devices.h"
 
 err crf_new(struct crf **out) {
     NEW(*out, 1);
@@ -83,6 +84,7 @@ static err train(struct crf *f, const struct learn_job *job, const struct crf_pr
     if (e >= 0) e = snapshots_open(job, &shots);
     if (e >= 0) e = crf_minimise(&r, &shots, &out);
     if (e == 0) e = map_run_keep(&r.run, &f->model);
+    if (e == 0 && r.shared) shared_crf_note(r.shared, job->use.events);
     if (e == 0) {
         f->w = r.w;
         r.w = NULL;

@@ -33,6 +33,15 @@ INLINE f32 sum_lanes(vf a) {
     return s;
 }
 
+enum { HALVES = CRF_PAD / VL }; /* a row is summed in CRF_PAD lanes whatever VL is, as on devices (gpu/text/chain.cl) */
+
+INLINE f32 sum_parts(const vf *a) {
+    f32 x[CRF_PAD], s = 0;
+    UNROLL for (i32 k = 0; k < HALVES; k++) v_store(x + k * VL, a[k]);
+    for (i32 i = 0; i < CRF_PAD; i++) s += x[i];
+    return s;
+}
+
 INLINE f32 max_lanes(vf a) {
     f32 x[VL], m;
     v_store(x, a);
@@ -110,14 +119,16 @@ static f32 exponents(const struct crf_pass *p, f32 *u) {
 
 /* alpha .* e, scaled to the sum 1; returns 1 / sum and multiplies *z by the sum. */
 INLINE f32 normalise(i32 nv, f32 *alpha, const f32 *e, f64 *z) {
-    vf sum = v_zero();
-    for (i32 i = 0; i < nv; i++) {
-        vf x = v_load(alpha + i * VL);
-        if (e) x = x * v_load(e + i * VL);
-        sum = sum + x;
-        v_store(alpha + i * VL, x);
-    }
-    const f32 s = sum_lanes(sum), r = 1 / s;
+    vf sum[HALVES];
+    UNROLL for (i32 k = 0; k < HALVES; k++) sum[k] = v_zero();
+    for (i32 i = 0; i < nv; i += HALVES)
+        UNROLL for (i32 k = 0; k < HALVES; k++) {
+            vf x = v_load(alpha + (i + k) * VL);
+            if (e) x = x * v_load(e + (i + k) * VL);
+            sum[k] = sum[k] + x;
+            v_store(alpha + (i + k) * VL, x);
+        }
+    const f32 s = sum_parts(sum), r = 1 / s;
     for (i32 i = 0; i < nv; i++) v_store(alpha + i * VL, v_load(alpha + i * VL) * v_set1(r));
     *z *= (f64)s;
     return r;

@@ -11,7 +11,7 @@
 #ifndef STRETTO_LEARN_CRF_KERNEL_H
 #define STRETTO_LEARN_CRF_KERNEL_H
 
-#include "base/bits.h"
+#include "base/err.h"
 
 enum { CRF_PAD = 8, CRF_AHEAD = 16 }; /* CRF_AHEAD: readable attributes after the last one */
 
@@ -56,7 +56,19 @@ struct crf_kern {
 /* E[i][j] = back[j][i] = e^{A[i][j] - top} for L labels; returns top, the largest of A. Padding of E and back stays. */
 f32 crf_transitions(i32 L, i32 Lp, const f32 *A, f32 *E, f32 *back);
 
+/* What a thread needs for sentences of up to `longest` tokens, beside the weights and the data. */
+struct crf_scratch {
+    f32 *E, *back, *pair;  /* [Lp][Lp] */
+    f32 *u, *a, *inverse;
+    f32 *mask;             /* [Lp] */
+};
+err crf_scratch_new(i32 L, i32 Lp, i32 longest, struct crf_scratch *out); /* E601 */
+void crf_scratch_free(struct crf_scratch *c); /* allowed after a failure, and on {0} */
+/* The pass in this scratch, with exponentials of the transitions p->A; p: sizes, weights and data. */
+struct crf_pass crf_scratch_pass(const struct crf_scratch *c, const struct crf_pass *p);
+
 extern const struct crf_kern crf_kern_ref, crf_kern_base, crf_kern_neon, crf_kern_avx2;
 const struct crf_kern *crf_kern_for(i32 arch); /* enum kern_arch; AVX-512 takes vectors of 8, which waste less of a row */
+bool crf_kern_fuses(i32 arch); /* .. with fused products and sums, and so the bits of a device */
 
 #endif

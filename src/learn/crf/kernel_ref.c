@@ -131,3 +131,5 @@ const struct crf_kern *crf_kern_for(i32 arch) {
 #endif
     return &crf_kern_base;
 }
+
+bool crf_kern_fuses(i32 arch) { return arch == KERN_NEON || arch >= KERN_AVX2; }

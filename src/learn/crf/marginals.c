@@ -10,62 +10,48 @@ struct marginals {
     struct crf_pass pass;        /* but for the scratch of a worker */
     const struct token_set *s;
     f32 *p;                      /* [ntoken][Lp] */
-    f32 *E, *back, *mask, *pair; /* [Lp][Lp], [Lp][Lp], [Lp], [workers][Lp][Lp] */
-    f32 *u, *a, *inverse;        /* [workers][longest][Lp], the same, [workers][longest] */
-    i32 longest;
+    struct crf_scratch *scratch; /* [nworker] */
+    i32 nworker;
     atomic_int next;             /* sentence */
 };
 
 /* The kernel gives P - Y, Y = 1 at the label of pass.gold. */
-static void take_sentence(struct marginals *m, i32 worker, i32 sentence) {
-    const i32 Lp = m->pass.Lp, T = token_count(m->s, sentence);
-    const i64 t0 = m->s->first[sentence], room = (i64)worker * m->longest;
-    f32 *d = m->p + t0 * Lp, *pair = m->pair + (i64)worker * Lp * Lp;
-    struct crf_pass p = m->pass;
-    p.u = m->u + room * Lp;
-    p.a = m->a + (room + worker) * Lp;
-    p.inverse = m->inverse + room;
-    const f64 nll = m->kern->sentence(&p, t0, T, d, pair);
-    if (!isfinite(nll)) crf_kern_ref.sentence(&p, t0, T, d, pair); /* scores that f32 without logarithms cannot hold */
-    for (i32 t = 0; t < T; t++) d[(i64)t * Lp + p.gold[t0 + t]] += 1;
+static void take_sentence(struct marginals *m, const struct crf_pass *p, f32 *pair, i32 sentence) {
+    const i32 T = token_count(m->s, sentence);
+    const i64 t0 = m->s->first[sentence];
+    f32 *d = m->p + t0 * p->Lp;
+    const f64 nll = m->kern->sentence(p, t0, T, d, pair);
+    if (!isfinite(nll)) crf_kern_ref.sentence(p, t0, T, d, pair); /* scores that f32 without logarithms cannot hold */
+    for (i32 t = 0; t < T; t++) d[(i64)t * p->Lp + p->gold[t0 + t]] += 1;
 }
 
 static void take_some(void *self, i32 worker) {
     struct marginals *m = self;
-    for (i32 k; (k = atomic_fetch_add(&m->next, 1)) < m->s->nsentence;) take_sentence(m, worker, k);
+    const struct crf_pass p = crf_scratch_pass(&m->scratch[worker], &m->pass);
+    for (i32 k; (k = atomic_fetch_add(&m->next, 1)) < m->s->nsentence;) take_sentence(m, &p, m->scratch[worker].pair, k);
 }
 
-static err make_room(const struct crf *f, i32 nworker, struct marginals *m) {
-    const i64 square = (i64)f->Lp * f->Lp, rows = (i64)nworker * m->longest;
+static err make_room(const struct crf *f, struct marginals *m) {
+    i32 longest = 0;
+    for (i32 k = 0; k < m->s->nsentence; k++) longest = imax(longest, token_count(m->s, k));
     NEW(m->p, m->s->ntoken * f->Lp);
-    NEW(m->E, square);
-    NEW(m->back, square);
-    NEW(m->mask, f->Lp);
-    NEW(m->pair, nworker * square);
-    NEW(m->u, rows * f->Lp);
-    NEW(m->a, (rows + nworker) * f->Lp); /* a row more than tokens */
-    NEW(m->inverse, rows);
+    NEW(m->scratch, m->nworker);
+    for (i32 i = 0; i < m->nworker; i++) TRY(crf_scratch_new(f->L, f->Lp, longest, &m->scratch[i]));
     return 0;
 }
 
 err crf_marginals(const struct crf *f, const struct token_set *s, const struct features *x, const i32 *best,
                   const struct resources *use, f32 **out) {
-    struct marginals m = {.kern = crf_kern_for((i32)use->kern->arch), .s = s};
-    m.pass = (struct crf_pass){.L = f->L, .Lp = f->Lp, .w = f->w, .A = f->w + f->nattr * f->Lp, .at = x->at,
-                               .attribute = x->attribute, .gold = best};
-    for (i32 k = 0; k < s->nsentence; k++) m.longest = imax(m.longest, token_count(s, k));
-    const err e = make_room(f, pool_size(use->pool), &m);
+    struct marginals m = {.kern = crf_kern_for((i32)use->kern->arch), .s = s, .nworker = pool_size(use->pool)};
+    m.pass = crf_pass_of(f, x, best);
+    const err e = make_room(f, &m);
     if (e >= 0) {
-        m.pass.E = m.E;
-        m.pass.back = m.back;
-        m.pass.mask = m.mask;
-        m.pass.top = crf_transitions(f->L, f->Lp, m.pass.A, m.E, m.back);
-        for (i32 y = 0; y < f->L; y++) m.mask[y] = 1;
         pool_run(use->pool, take_some, &m);
         *out = m.p;
         m.p = NULL;
     }
-    f32 *all[] = {m.p, m.E, m.back, m.mask, m.pair, m.u, m.a, m.inverse};
-    for (size_t i = 0; i < COUNT(all); i++) mem_free(all[i]);
+    for (i32 i = 0; m.scratch && i < m.nworker; i++) crf_scratch_free(&m.scratch[i]);
+    mem_free(m.scratch);
+    mem_free(m.p);
     return e;
 }

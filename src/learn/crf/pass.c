@@ -3,20 +3,12 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "learn/crf/train.h"
+#include "learn/crf/devices.h"
 #include "plan/build.h"
 
 enum { DOTS, MOVE, PASS, COLUMNS, NKERNEL };
 enum { BUF_W, BUF_D, BUF_PART, BUF_DOTS, BUF_SUMS, NBUF };
 enum { BLOCK = 1024 }; /* elements of each vector that are in the cache together */
-
-/* What a device needs beside the buffers of the plan. */
-struct crf_scratch {
-    f32 *E, *back, *pair;  /* [Lp][Lp] */
-    f32 *u, *a, *inverse;
-    f32 *mask;             /* [Lp] */
-    struct crf_direction turn;
-};
 
 /* ------------------------------------------------------------------ dots and move ------------------------------------------- */
 
@@ -69,7 +61,7 @@ static void add_dots(const struct crf_run *r, i64 lo, i64 n, f64 *dots) {
 static void dots(void *self, const struct kernel_call *c) {
     const struct crf_run *r = self;
     const i64 Lp = r->p->Lp;
-    if (!r->turn) return;
+    if (!r->turn || r->half == CRF_FROM_PASS) return;
     for (i32 k = c->task->box.b0; k < c->task->box.b1; k++) {
         f64 *to = r->table + (i64)k * CRF_NDOT; /* kept from step to step */
         const i64 end = r->p->row[k + 1] * Lp;
@@ -109,7 +101,8 @@ static void step(const struct crf_run *r, i64 lo, i64 n) {
 static void move(void *self, const struct kernel_call *c) {
     const struct crf_run *r = self;
     const i64 Lp = r->p->Lp;
-    struct crf_direction *to = &r->scratch[c->task->device].turn;
+    struct crf_direction *to = &r->direction[c->task->device];
+    if (r->half == CRF_FROM_PASS) return;
     if (r->turn) {
         f64 sum[CRF_NDOT] = {0};
         const f64 *part = c->mem[BUF_DOTS];
@@ -126,37 +119,29 @@ static void move(void *self, const struct kernel_call *c) {
 
 /* ------------------------------------------------------------------ pass ---------------------------------------------------- */
 
-static struct crf_pass pass_of(const struct crf_run *r, struct crf_scratch *c) {
+static struct crf_pass pass_of(const struct crf_run *r) {
     const struct crf_problem *p = r->p;
-    struct crf_pass x = {.L = p->L, .Lp = p->Lp, .w = r->w, .A = r->w + p->nattr * p->Lp, .E = c->E, .back = c->back,
-                         .mask = c->mask, .at = p->f.at, .attribute = p->f.attribute, .gold = p->gold, .u = c->u, .a = c->a,
-                         .inverse = c->inverse};
-    x.top = crf_transitions(p->L, p->Lp, x.A, c->E, c->back);
-    return x;
-}
-
-/* Adds the expected label pairs of some sentences to the sum of the grain. */
-static void add_pairs(const struct crf_problem *p, struct crf_scratch *c, f64 *to) {
-    for (i32 i = 0; i < p->L; i++)
-        for (i32 j = 0; j < p->L; j++) to[i * p->Lp + j] += (f64)(c->pair[i * p->Lp + j] * c->E[i * p->Lp + j]);
-    memset(c->pair, 0, sizeof *c->pair * (size_t)p->Lp * (size_t)p->Lp);
+    return (struct crf_pass){.L = p->L, .Lp = p->Lp, .w = r->w, .A = r->w + p->nattr * p->Lp, .at = p->f.at,
+                             .attribute = p->f.attribute, .gold = p->gold};
 }
 
 static i64 part_size(const struct crf_problem *p) { return 1 + (i64)p->Lp * p->Lp; }
 
 static void pass(void *self, const struct kernel_call *c) {
-    enum { TOGETHER = 32 }; /* sentences whose label pairs are summed as f32 */
     const struct crf_run *r = self;
     const struct crf_problem *p = r->p;
+    if (r->half != CRF_WHOLE) return;
     struct crf_scratch *mine = &r->scratch[c->task->device];
-    const struct crf_pass x = pass_of(r, mine);
+    const struct crf_pass data = pass_of(r), x = crf_scratch_pass(mine, &data);
     for (i32 k = c->task->box.b0; k < c->task->box.b1; k++) {
         f64 *part = (f64 *)c->mem[BUF_PART] + k * part_size(p);
         memset(part, 0, sizeof *part * (size_t)part_size(p));
         for (i32 j = p->sentence[k]; j < p->sentence[k + 1]; j++) {
             f32 *d = (f32 *)c->mem[BUF_D] + p->first[j] * p->Lp;
             part[0] += r->kern->sentence(&x, p->first[j], (i32)(p->first[j + 1] - p->first[j]), d, mine->pair);
-            if (j % TOGETHER == TOGETHER - 1 || j + 1 == p->sentence[k + 1]) add_pairs(p, mine, part + 1);
+            if (j % CRF_TOGETHER != CRF_TOGETHER - 1 && j + 1 != p->sentence[k + 1]) continue;
+            crf_add_pairs(p->L, p->Lp, mine->pair, mine->E, part + 1);
+            memset(mine->pair, 0, sizeof *mine->pair * (size_t)p->Lp * (size_t)p->Lp);
         }
     }
 }
@@ -193,6 +178,7 @@ static void columns(void *self, const struct kernel_call *c) {
     const struct crf_problem *p = r->p;
     const struct crf_columns x = {.Lp = p->Lp, .at = p->column_at, .token = p->column_token, .d = c->mem[BUF_D], .w = r->w,
                                   .decay = r->s->c > 0 ? (f32)(1 / r->s->c) : 0, .g = r->g};
+    if (r->half == CRF_TO_PASS) return;
     for (i32 k = c->task->box.b0; k < c->task->box.b1; k++) {
         struct crf_sums *to = (struct crf_sums *)c->mem[BUF_SUMS] + k;
         const i64 lo = p->row[k], hi = p->row[k + 1];
@@ -306,29 +292,6 @@ static const struct kernel kernels[NKERNEL] = {
     [COLUMNS] = {.name = "columns", .run = columns},
 };
 
-static err scratch_new(const struct crf_problem *p, struct crf_scratch *c) {
-    const i64 LL = (i64)p->Lp * p->Lp;
-    NEW(c->E, LL);
-    NEW(c->back, LL);
-    NEW(c->pair, LL);
-    NEW(c->u, (i64)p->longest * p->Lp);
-    NEW(c->a, (i64)(p->longest + 1) * p->Lp);
-    NEW(c->inverse, p->longest);
-    NEW(c->mask, p->Lp);
-    for (i32 y = 0; y < p->L; y++) c->mask[y] = 1;
-    return 0;
-}
-
-static void scratch_free(struct crf_scratch *c) {
-    mem_free(c->E);
-    mem_free(c->back);
-    mem_free(c->pair);
-    mem_free(c->u);
-    mem_free(c->a);
-    mem_free(c->inverse);
-    mem_free(c->mask);
-}
-
 static err allocate(struct crf_run *r) {
     const i64 n = r->p->nrow * r->p->Lp;
     f32 **vector[] = {&r->w, &r->w0, &r->g, &r->g0, &r->d};
@@ -340,8 +303,9 @@ static err allocate(struct crf_run *r) {
         NEW(r->Y[i], n);
     }
     NEW(r->table, (i64)r->p->ngrain * CRF_NDOT);
+    NEW(r->direction, r->ndevice);
     NEW(r->scratch, r->ndevice);
-    for (i32 d = 0; d < r->ndevice; d++) TRY(scratch_new(r->p, &r->scratch[d]));
+    for (i32 d = 0; d < r->ndevice; d++) TRY(crf_scratch_new(r->p->L, r->p->Lp, r->p->longest, &r->scratch[d]));
     return 0;
 }
 
@@ -357,13 +321,18 @@ err crf_run_open(const struct crf_problem *p, const struct crf_settings *s, cons
         return e;
     }
     void *lent[NBUF] = {[BUF_W] = out->w};
-    return plan_run_open(plan, &client, use, lent, &out->run);
+    TRY(plan_run_open(plan, &client, use, lent, &out->run));
+    const struct shared_sentences q = {.pass = pass_of(out), .nrow = p->nrow, .first = p->first, .cut = p->sentence,
+                                       .ncut = p->npass};
+    return offload_wanted(use) ? shared_crf_open(&q, use, &out->shared) : 0;
 }
 
 void crf_run_close(struct crf_run *r) {
     map_run_close(&r->run);
-    for (i32 d = 0; r->scratch && d < r->ndevice; d++) scratch_free(&r->scratch[d]);
+    shared_crf_close(r->shared);
+    for (i32 d = 0; r->scratch && d < r->ndevice; d++) crf_scratch_free(&r->scratch[d]);
     mem_free(r->scratch);
+    mem_free(r->direction);
     mem_free(r->table);
     if (r->q != r->g0) mem_free(r->q);
     f32 *vector[] = {r->w, r->w0, r->g, r->g0, r->d};
@@ -375,11 +344,23 @@ void crf_run_close(struct crf_run *r) {
     *r = (struct crf_run){0};
 }
 
+/* A step of the plan, whose pass devices compute between its first two kinds of tasks and the last one. */
+static err evaluate(struct crf_run *r) {
+    if (!r->shared) return map_run_step(&r->run, NULL);
+    r->half = CRF_TO_PASS;
+    TRY(map_run_step(&r->run, NULL));
+    TRY(exec_quiet(r->run.exec));
+    void *const *mem = exec_mem(r->run.exec);
+    TRY(shared_crf_pass(r->shared, mem[BUF_D], mem[BUF_PART]));
+    r->half = CRF_FROM_PASS;
+    return map_run_step(&r->run, NULL);
+}
+
 err crf_evaluate(struct crf_run *r, struct crf_sums *sums, f64 *value) {
     const i32 pair = r->turn && r->learn;
     *sums = (struct crf_sums){0};
     if (pair) r->n = imin(r->n + 1, r->s->history);
-    TRY(map_run_step(&r->run, NULL));
+    TRY(evaluate(r));
     if (pair) r->slot = (r->slot + 1) % r->s->history;
     TRY(exec_quiet(r->run.exec));
     const struct crf_sums *part = exec_mem(r->run.exec)[BUF_SUMS];

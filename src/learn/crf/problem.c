@@ -64,3 +64,8 @@ void crf_problem_free(struct crf_problem *p) {
     mem_free(p->pair);
     *p = (struct crf_problem){0};
 }
+
+void crf_add_pairs(i32 L, i32 Lp, const f32 *pair, const f32 *E, f64 *to) {
+    for (i32 i = 0; i < L; i++)
+        for (i32 j = 0; j < L; j++) to[i * Lp + j] += (f64)(pair[i * Lp + j] * E[i * Lp + j]);
+}

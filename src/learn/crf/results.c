@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "learn/crf/crf.h"
+#include "learn/crf/devices.h"
 
 /* ------------------------------------------------------------------ decoding ------------------------------------------------ */
 
@@ -25,7 +26,7 @@ static void decode_some(void *arg, i32 worker) {
     struct decoding *d = arg;
     const struct crf *f = d->f;
     const i64 room = (i64)worker * d->longest * f->Lp;
-    const struct crf_pass p = {.L = f->L, .Lp = f->Lp, .w = f->w, .at = d->x.at, .attribute = d->x.attribute};
+    const struct crf_pass p = crf_pass_of(f, &d->x, NULL);
     for (i32 k; (k = atomic_fetch_add(&d->next, TOGETHER)) < d->s->nsentence;)
         for (i32 j = k; j < imin(k + TOGETHER, d->s->nsentence); j++) {
             d->kern->score(&p, d->s->first[j], token_count(d->s, j), d->u + room);
@@ -47,8 +48,6 @@ static err decode(struct decoding *d, struct pool *pool) {
     for (i32 j = 0; j < d->s->nsentence; j++) d->longest = imax(d->longest, token_count(d->s, j));
     d->nworker = pool_size(pool);
     const i64 room = (i64)d->nworker * d->longest * f->Lp;
-    TRY(features_map(&f->t, d->s, pool, &f->attribute, &d->x));
-    NEW(d->best, d->s->ntoken);
     NEW(d->u, room);
     NEW(d->from, room);
     NEW(d->v, (i64)d->nworker * 2 * f->Lp);
@@ -56,10 +55,31 @@ static err decode(struct decoding *d, struct pool *pool) {
     return 0;
 }
 
+/* The same on devices, in partitions of about equal numbers of sentences. */
+static err decode_shared(const struct decoding *d, const struct resources *use) {
+    i32 cut[CRF_GRAINS + 1];
+    struct shared_sentences q = {.pass = crf_pass_of(d->f, &d->x, NULL), .nrow = d->f->nattr + d->f->L, .first = d->s->first,
+                                 .cut = cut, .ncut = imin(CRF_GRAINS, d->s->nsentence)};
+    struct shared_crf *shared;
+    for (i32 k = 0; k <= q.ncut; k++) cut[k] = (i32)((i64)d->s->nsentence * k / imax(1, q.ncut));
+    if (q.ncut == 0) return 0;
+    err e = shared_crf_open(&q, use, &shared);
+    if (e >= 0) e = shared_crf_paths(shared, d->best);
+    if (e >= 0) shared_crf_note(shared, use->events);
+    shared_crf_close(shared);
+    return e;
+}
+
+static err label_tokens(struct decoding *d, const struct resources *use) {
+    TRY(features_map(&d->f->t, d->s, use->pool, &d->f->attribute, &d->x));
+    NEW(d->best, d->s->ntoken);
+    return offload_wanted(use) ? decode_shared(d, use) : decode(d, use->pool);
+}
+
 /* The best labels of all tokens and, if p is not NULL, the probabilities of all; the caller frees *best and *p. */
 static err find_labels(const struct crf *f, const struct dataset *d, const struct resources *use, i32 **best, f32 **p) {
     struct decoding x = {.f = f, .kern = crf_kern_for((i32)use->kern->arch), .s = token_set_of(d)};
-    err e = decode(&x, use->pool);
+    err e = label_tokens(&x, use);
     if (e >= 0 && p) e = crf_marginals(f, x.s, &x.x, x.best, use, p);
     if (e >= 0) {
         *best = x.best;

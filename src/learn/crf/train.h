@@ -20,7 +20,7 @@
 #include "learn/map_run.h"
 #include "learn/snapshots.h"
 
-enum { CRF_GRAINS = 64, CRF_HISTORY = 8 };
+enum { CRF_GRAINS = 64, CRF_HISTORY = 8, CRF_TOGETHER = 32 }; /* TOGETHER: sentences whose label pairs are summed as f32 */
 
 /* The data of a training. */
 struct crf_problem {
@@ -54,6 +54,11 @@ struct crf_sums {
 };
 enum { CRF_NSUM = 7, CRF_NDOT = 2 * CRF_HISTORY * CRF_HISTORY + 2 * CRF_HISTORY };
 
+/* direction.c: coefficients of the direction d = -(gamma (q + sum cy_i y_i) + sum cs_i s_i) from the products of the history. */
+struct crf_direction {
+    f64 gamma, cs[CRF_HISTORY], cy[CRF_HISTORY];
+};
+
 /* Weights and history of the optimiser; every vector is [nrow][Lp]. */
 struct crf_run {
     const struct crf_problem *p;
@@ -67,6 +72,9 @@ struct crf_run {
     bool learn;        /* .. and the last move becomes a pair of the history */
     f32 t;             /* length of the next move */
     struct crf_scratch *scratch; /* [ndevice] */
+    struct crf_direction *direction; /* [ndevice] */
+    struct shared_crf *shared;   /* the devices that compute the pass (devices.h); NULL = the plan does */
+    enum crf_half { CRF_WHOLE, CRF_TO_PASS, CRF_FROM_PASS } half; /* tasks of the plan that a step runs */
     i32 ndevice;
     struct map_run run;
 };
@@ -74,13 +82,12 @@ err crf_run_open(const struct crf_problem *p, const struct crf_settings *s, cons
 void crf_run_close(struct crf_run *r); /* allowed after a failure, and on {0} */
 /* Rows that device d updates. */
 struct slice crf_rows_of(const struct crf_run *r, i32 device);
+/* The expected label pairs of some sentences, pair [L][Lp] times E, added to `to` [Lp][Lp]. */
+void crf_add_pairs(i32 L, i32 Lp, const f32 *pair, const f32 *E, f64 *to);
 /* One step of the plan: F at the new point, and its sums. */
 err crf_evaluate(struct crf_run *r, struct crf_sums *sums, f64 *value);
 
-/* direction.c: coefficients of the direction d = -(gamma (q + sum cy_i y_i) + sum cs_i s_i) from the products of the history. */
-struct crf_direction {
-    f64 gamma, cs[CRF_HISTORY], cy[CRF_HISTORY];
-};
+/* Of direction.c. */
 void crf_direction(const struct crf_run *r, const f64 *dots, struct crf_direction *out);
 /* Places of the products in a table of CRF_NDOT; i, j: slots. */
 static inline i32 dot_sy(i32 i, i32 j) { return i * CRF_HISTORY + j; }
