@@ -230,7 +230,7 @@ class Crf(Offload):
         self.same_fit("cpu.model", "m.model", "resumed; " + r.err)
 
     def test_failures(self):
-        self.draw_failures(self.data(), ["--task", "crf", "--steps", "5"])
+        self.draw_failures(self.data(), ["--task", "crf", "--steps", "3"], 1)
 
     def test_refused(self):
         data = self.write("s.txt", "a X\nb Y\n\n" * 5)
