@@ -66,9 +66,6 @@ INLINE float chain_sum(ON_SHARED const float *x, int Lp) {
     return s;
 }
 
-/* 1 / s, rounded as the division in single precision of the twin: OpenCL allows that one to be off. */
-INLINE float chain_inverse(float s) { return (float)(1.0 / (double)s); }
-
 INLINE int chain_longest(GLOBAL const int *first, int row0, int per, int n) {
     int longest = 0;
     for (int r = row0; r < row0 + per && r < n; r++)
@@ -83,17 +80,14 @@ KERNEL void chain_pass(GLOBAL float *m, struct chain_args a) {
     GLOBAL const int *first = (GLOBAL const int *)(m + a.at_first);
     const int from = row < a.n ? first[row] : 0, n = row < a.n ? first[row + 1] - from : 0;
     const int longest = chain_longest(first, row0, per, a.n), mine = q * a.width;
-    GLOBAL const int *gold = (GLOBAL const int *)(m + a.at_gold) + a.token0 + from;
     GLOBAL const float *M = m + a.at_M, *back = m + a.at_back;
-    const i64 at = (i64)from * a.Lp + j;
-    GLOBAL float *u = m + a.at_u + at, *al = m + a.at_a + at, *d = m + a.at_d + at, *note = m + a.at_note + (i64)from * 4;
     const int is_label = j < a.L, is_column = j < a.Lp;
     if (a.L <= CHAIN_KEPT)
         for (int k = i; k < a.L * a.L; k += 256) kept[k] = M[k / a.L * a.Lp + k % a.L];
     for (int t = 0; t < longest; t++) {
         BARRIER;
         float v = 0;
-        if (t < n && is_column) v = u[(i64)t * a.Lp];
+        if (t < n && is_column) v = m[a.at_u + (i64)(from + t) * a.Lp + j];
         if (t > 0 && t < n && is_label) {
             float sum;
             if (a.L <= CHAIN_KEPT) CHAIN_PRODUCT(sum, alpha + mine, kept, a.L, a.L, j);
@@ -103,9 +97,9 @@ KERNEL void chain_pass(GLOBAL float *m, struct chain_args a) {
         x[i] = v;
         BARRIER;
         const float s = chain_sum(x + mine, a.Lp);
-        alpha[i] = MUL(x[i], chain_inverse(s));
-        if (t < n && is_column) al[(i64)t * a.Lp] = alpha[i];
-        if (t < n && j == 0) note[t * 4 + 2] = s;
+        alpha[i] = MUL(x[i], INVERSE(s));
+        if (t < n && is_column) m[a.at_a + (i64)(from + t) * a.Lp + j] = alpha[i];
+        if (t < n && j == 0) m[a.at_note + (i64)(from + t) * 4 + 2] = s;
     }
     BARRIER;
     if (a.L <= CHAIN_KEPT)
@@ -116,9 +110,11 @@ KERNEL void chain_pass(GLOBAL float *m, struct chain_args a) {
     for (int k = 0; k < longest; k++) {
         const int t = n - 1 - k;
         if (t >= 0 && is_column) {
-            d[(i64)t * a.Lp] = MUL(al[(i64)t * a.Lp], beta[i]) - (j == gold[t] ? 1.0f : 0.0f);
-            x[k % 2 * 256 + i] = MUL(MUL(beta[i], u[(i64)t * a.Lp]), chain_inverse(note[t * 4 + 2]));
-            u[(i64)t * a.Lp] = x[k % 2 * 256 + i];
+            const i64 at = (i64)(from + t) * a.Lp + j;
+            const int gold = ((GLOBAL const int *)(m + a.at_gold))[a.token0 + from + t];
+            m[a.at_d + at] = MUL(m[a.at_a + at], beta[i]) - (j == gold ? 1.0f : 0.0f);
+            x[k % 2 * 256 + i] = MUL(MUL(beta[i], m[a.at_u + at]), INVERSE(m[a.at_note + (i64)(from + t) * 4 + 2]));
+            m[a.at_u + at] = x[k % 2 * 256 + i];
         }
         BARRIER;
         if (n - 1 - k > 0 && is_column) {

@@ -15,6 +15,7 @@
 #define BARRIER_ALL barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE) /* what the group wrote to the heap is seen, too */
 #define FMA(a, b, c) fma(a, b, c)
 #define MUL(a, b) fma(a, b, -0.0f) /* a product that no compiler fuses with the sum behind it */
+#define INVERSE(x) ((float)(1.0 / (double)(x))) /* 1 / x as the host rounds it, which OpenCL need not */
 #define FLOAT_OF(bits) as_float(bits)
 #define BITS_OF(x) as_int(x)
 #define EXP(x) exp(x)
@@ -38,6 +39,7 @@ typedef ulong u64;
 #define BARRIER_ALL __syncthreads()
 #define FMA(a, b, c) fmaf(a, b, c)
 #define MUL(a, b) __fmul_rn(a, b)
+#define INVERSE(x) __frcp_rn(x)
 #define FLOAT_OF(bits) __int_as_float(bits)
 #define BITS_OF(x) __float_as_int(x)
 #define EXP(x) expf(x)
