@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "learn/probe.h"
 
-enum { BUSY = 3, RUNS = 20 }; /* plans that all workers run; steps of a plan, about */
+enum { BUSY = 4, RUNS = 20 }; /* plans that all workers run; steps of a plan, about */
 #define MOST_S 0.025          /* that the steps of a plan take in a round, unless three take longer */
 
 /* Rounds over all plans, and plans that one worker runs.  What disturbs a plan for a while is over when its turn comes again;
@@ -216,12 +216,14 @@ static err by_one_worker(struct measure *m, measure_fn *run) {
     return 0;
 }
 
-/* The plans of all workers: their share of the rows, of the units, of the layers. */
+/* The plans of all workers: their share of the rows, of the units, of the layers.  Stages tell what micro-batches cost where no
+ * other worker has the weights. */
 static err by_all_workers(struct measure *m, measure_fn *run) {
     const i32 n = m->r->machine->ndevice;
     TRY(run(m, "data", imin(n, grains_of(m))));
     TRY(run(m, "unit", n));
-    return run(m, "wave", n);
+    TRY(run(m, "wave", n));
+    return run(m, "pipeline", n);
 }
 
 static err measure_all(struct measure *m) {

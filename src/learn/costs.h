@@ -1,7 +1,7 @@
 /* costs.h (learn) - the measured costs of a net's work on this host, for the planner: from the wisdom file, or measured now.
  *
  *     serial, data:2, data:4 ..  run by one worker          --probe.h--> seconds of each number of rows, alone
- *     data:N, unit:N, wave:N     run by all workers         --probe.h--> the same while all are busy; waits of a step
+ *     data, unit, wave, pipeline run by all workers         --probe.h--> the same while all are busy; waits of a step
  *     what the wisdom lacks is measured if the run is far longer than that, and saved */
 #ifndef STRETTO_LEARN_COSTS_H
 #define STRETTO_LEARN_COSTS_H

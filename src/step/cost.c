@@ -345,7 +345,8 @@ static f64 foreign_share(const struct net *n, const struct owners *o, const stru
 static f64 load_on(const struct plan *p, const struct net *n, const struct machine *m, const struct owners *o,
                    const struct task *t, f64 load) {
     const bool vector = t->kind == TASK_MERGE || t->kind == TASK_NORM || t->kind == TASK_UPDATE || t->kind == TASK_PREP;
-    return vector && task_bytes(p, t) <= (f64)m->cache_l2 ? load * foreign_share(n, o, t) : load;
+    const f64 cache = dmax((f64)m->cache_l2, (f64)m->cache_l3 / imax(1, m->ncore)); /* of a worker */
+    return vector && task_bytes(p, t) <= cache ? load * foreign_share(n, o, t) : load;
 }
 
 /* Speed of a device against that of device 0, where costs are measured while nothing else runs. */
