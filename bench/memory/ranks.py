@@ -16,20 +16,10 @@ import sys
 import tempfile
 import time
 
-import run
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "e2e"))
+import run  # noqa: E402
+from e2e import below  # noqa: E402
 from run import COLUMNS, MIB, OPTIONS, ROOT, SHAPE, results, weights
-
-
-def below(pid):
-    """This process and all below it."""
-    found = [pid]
-    try:
-        for task in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/children" % (pid, task)) as f:
-                found += [q for child in f.read().split() for q in below(int(child))]
-    except OSError:
-        pass
-    return found
 
 
 def proportional(pid):

@@ -91,20 +91,25 @@ static void give(struct series *s, struct share_place *at, int *fd) {
     assert_true(at->fd >= 0);
 }
 
-TEST(series_is_taken_as_it_was_given) {
-    const i64 live = mem_stats().live;
-    struct series *given, *taken;
+/* A series of so many days, and what a rank takes of it. */
+static void hand_over(i32 days, struct series **given, struct series **taken) {
     struct share_place at;
     struct share x;
     int fd;
-    read_series(DAYS, &given);
-    assert_true(given->panel && given->filled && given->ncat == 1 && given->nstatic == 1);
-    give(given, &at, &fd);
-    T_OK(mem_new((void **)&taken, 1, sizeof *taken));
+    read_series(days, given);
+    give(*given, &at, &fd);
+    T_OK(mem_new((void **)taken, 1, sizeof **taken));
     T_OK(share_open(&x, &at));
-    series_share(&x, taken);
+    series_share(&x, *taken);
     T_OK(share_close(&x));
     close(fd);
+}
+
+TEST(series_is_taken_as_it_was_given) {
+    const i64 live = mem_stats().live;
+    struct series *given, *taken;
+    hand_over(DAYS, &given, &taken);
+    assert_true(given->panel && given->filled && given->ncat == 1 && given->nstatic == 1);
     same_series(given, taken);
     assert_true(taken->v_borrowed && taken->code_borrowed && !given->v_borrowed && !given->code_borrowed);
     assert_ptr_not_equal(taken->v, given->v);
@@ -119,16 +124,7 @@ TEST(series_is_taken_as_it_was_given) {
 /* Small arrays are copied: they are the taker's own. */
 TEST(series_that_is_small_is_copied) {
     struct series *given, *taken;
-    struct share_place at;
-    struct share x;
-    int fd;
-    read_series(FEW, &given);
-    give(given, &at, &fd);
-    T_OK(mem_new((void **)&taken, 1, sizeof *taken));
-    T_OK(share_open(&x, &at));
-    series_share(&x, taken);
-    T_OK(share_close(&x));
-    close(fd);
+    hand_over(FEW, &given, &taken);
     same_series(given, taken);
     assert_true(!taken->v_borrowed && !taken->code_borrowed);
     T_OK(series_scale(taken, FEW / 2));
@@ -141,16 +137,7 @@ TEST(series_that_is_small_is_copied) {
 /* The owner scales; a rank that borrows computes the same scale and leaves the values as they are. */
 TEST(scale_of_a_borrowed_series_is_computed_only) {
     struct series *given, *taken;
-    struct share_place at;
-    struct share x;
-    int fd;
-    read_series(DAYS, &given);
-    give(given, &at, &fd);
-    T_OK(mem_new((void **)&taken, 1, sizeof *taken));
-    T_OK(share_open(&x, &at));
-    series_share(&x, taken);
-    T_OK(share_close(&x));
-    close(fd);
+    hand_over(DAYS, &given, &taken);
     const f32 before = given->v[100];
     T_OK(series_scale(taken, DAYS / 2));
     assert_true(given->v[100] == before);

@@ -27,6 +27,18 @@ def times(few, many):
     return many if os.environ.get("STRETTO_TEST_MANY") else few
 
 
+def below(pid):
+    """This process and all below it."""
+    found = [pid]
+    try:
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, task)) as f:
+                found += [q for child in f.read().split() for q in below(int(child))]
+    except OSError:
+        pass
+    return found
+
+
 class Result:
     def __init__(self, done):
         self.status, self.out, self.err = done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")

@@ -66,18 +66,6 @@ def links(path):
             f.write("\n".join("word%d NN %s" % (i * k % 11, "B" if i % 3 == 0 else "I") for i in range(9)) + "\n\n")
 
 
-def below(pid):
-    """This process and all below it."""
-    found = [pid]
-    try:
-        for task in os.listdir("/proc/%d/task" % pid):
-            with open("/proc/%d/task/%s/children" % (pid, task)) as f:
-                found += [q for child in f.read().split() for q in below(int(child))]
-    except OSError:
-        pass
-    return found
-
-
 def runs_program(pid):
     try:
         return os.readlink("/proc/%d/exe" % pid) == os.path.realpath(e2e.PROGRAM)
@@ -86,7 +74,7 @@ def runs_program(pid):
 
 
 def ranks_of(pid):
-    return [q for q in below(pid) if runs_program(q)]
+    return [q for q in e2e.below(pid) if runs_program(q)]
 
 
 def proportional(pids):
