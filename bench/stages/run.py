@@ -248,10 +248,11 @@ def report(args, what):
 
 
 def sections(path):
-    """The parts of an earlier page by name."""
+    """The parts of an earlier page by name; by their heads those of other machines, which were added by hand."""
     found = re.split(r"(?m)^(?=## )", path.read_text() if path.exists() else "")
     names = {head: name for name, head in HEADS.items()}
-    return {names[text.partition("\n")[0]]: text.strip() for text in found if text.partition("\n")[0] in names}
+    heads = [(text.partition("\n")[0], text.strip()) for text in found if text.startswith("## ")]
+    return {names.get(head, head): text for head, text in heads}
 
 
 def main():
@@ -275,7 +276,7 @@ def main():
             sample = [str(args.program), "sample", "tides", "--rows", str(rows), "-o", data]
             subprocess.run(sample, check=True, capture_output=True)
             parts[name] = "\n".join([HEADS[name], "", *make(args, data)])
-            page = ["# Pipelines of layers", *(parts[n] for n in HEADS if n in parts)]
+            page = ["# Pipelines of layers", *(parts[n] for n in HEADS if n in parts), *(parts[n] for n in parts if n not in HEADS)]
             out.write_text("\n\n".join(page) + "\n")  # after each part, so that what is measured is kept
     print(out.read_text())
 
