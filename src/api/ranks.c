@@ -231,8 +231,8 @@ static void note_crowd(const struct stretto_trainer *t, i32 size) {
     if (w->devices.n > 1) return; /* ranks of other devices need little of a core */
     if (here < 2 || threads <= cores || (w->comm && cores < (i32)sysconf(_SC_NPROCESSORS_ONLN))) return;
     event_note(&t->events, EVENT_WARNING, "%d ranks with %d threads in all share %d core%s: a step takes up to %.1f times as "
-               "long as with a core for each (--ranks %d is enough here)", here, threads, cores, cores == 1 ? "" : "s",
-               (f64)threads / cores, cores);
+               "long as with a core for each (%s %d is enough here)", here, threads, cores, cores == 1 ? "" : "s",
+               (f64)threads / cores, here > cores ? "--ranks" : "--threads", here > cores ? cores : cores / here);
 }
 
 /* Reports unequal shares of the rows and their source. */
