@@ -75,6 +75,13 @@ KINDS = {
     r"histogram": lambda n: {"per": "entry, one input", "flops": 0, "bytes": 9, "flight": 8, "issue": 0},
     # integers: an addition and a maximum for each label before it, two instructions where a multiply-add is one
     r"viterbi": lambda n: {"per": "label and step, 16 labels", "flops": 2 * 16, "bytes": 4 + 1 + 4 / 16, "flight": 4, "issue": 0.2},
+    # of a CRF with 22 labels.  An addition for each attribute of a token, whose number all its labels share
+    r"chain_score": lambda n: {"per": "attribute of a token, one of 22 labels", "flops": 1, "bytes": 4 + 4 / 22, "flight": 4, "issue": 0.25},
+    # 22 multiply-adds forward and as many back, each with two loads from shared memory, and 22 additions of a sum that each item makes
+    r"chain_pass": lambda n: {"per": "label and step, 22 labels", "flops": 4 * 22, "bytes": 24 + 4 / 22, "flight": 4, "issue": 44 / 176},
+    # 256 pairs of a group read 12 labels of one step and 22 of the next
+    r"chain_pairs": lambda n: {"per": "pair of labels and step", "flops": 2, "bytes": 4 * (12 + 22) / 256, "flight": 8, "issue": 1 / 3},
+    r"chain_paths": lambda n: {"per": "label and step, 22 labels", "flops": 2 * 22, "bytes": 4 + 1 + 4 / 22, "flight": 4, "issue": 0.2},
 }
 
 
