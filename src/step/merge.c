@@ -36,15 +36,29 @@ static i32 owner_rank(const struct planner *p, const struct merge_pair *m, i32 s
     return rank;
 }
 
-/* Adds MERGE tasks of a device over elements [lo,hi) of a stage, for the pairs of these owners. */
-static err merge_range(struct planner *p, u32 device, i32 stage, i32 piece, i32 rank, i64 lo, i64 hi) {
+/* All pairs, and who merges each for a stage. */
+struct owned {
+    i32 n;
     struct merge_pair pair[MACHINE_DEVICES];
+    i32 piece[MACHINE_DEVICES], rank[MACHINE_DEVICES];
+};
+
+static err find_owners(const struct planner *p, i32 stage, struct owned *o) {
     if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d micro-batches, at most %d are possible", p->ngrain, MACHINE_DEVICES);
-    const i32 n = merge_pairs(p->ngrain, pair);
-    for (i32 k = 0; k < n && hi > lo; k++) {
-        if (owner(p, &pair[k]) != piece || owner_rank(p, &pair[k], stage) != rank) continue;
+    o->n = merge_pairs(p->ngrain, o->pair);
+    for (i32 k = 0; k < o->n; k++) {
+        o->piece[k] = owner(p, &o->pair[k]);
+        o->rank[k] = owner_rank(p, &o->pair[k], stage);
+    }
+    return 0;
+}
+
+/* Adds MERGE tasks of a device over elements [lo,hi), for the pairs of these owners. */
+static err merge_range(struct planner *p, const struct owned *o, u32 device, i32 piece, i32 rank, i64 lo, i64 hi) {
+    for (i32 k = 0; k < o->n && hi > lo; k++) {
+        if (o->piece[k] != piece || o->rank[k] != rank) continue;
         const struct task t = {
-            .kind = TASK_MERGE, .device = device, .node_a = pair[k].a, .node_b = pair[k].b, .lo = lo, .hi = hi};
+            .kind = TASK_MERGE, .device = device, .node_a = o->pair[k].a, .node_b = o->pair[k].b, .lo = lo, .hi = hi};
         TRY(planner_task(p, t));
     }
     return 0;
@@ -55,43 +69,46 @@ static bool shares(const struct planner *p, i32 i, i32 rank, i32 stage) {
 }
 
 /* Pairs of a rank that no single piece holds: each sharer of the rank merges its part of the range. */
-static err share_in_rank(struct planner *p, i32 rank, i32 stage, i64 from, i64 to) {
+static err share_in_rank(struct planner *p, const struct owned *o, i32 rank, i32 stage, i64 from, i64 to) {
     i32 parts = 0, part = 0;
     i64 lo, hi;
     for (i32 i = 0; i < p->nsharer; i++) parts += shares(p, i, rank, stage);
     for (i32 i = 0; i < p->nsharer; i++) {
         if (!shares(p, i, rank, stage)) continue;
         planner_range(p->plan, from, to, part++, parts, &lo, &hi);
-        TRY(merge_range(p, p->sharer[i], stage, -1, rank, lo, hi));
+        TRY(merge_range(p, o, p->sharer[i], -1, rank, lo, hi));
     }
     return 0;
 }
 
 /* Pairs of several ranks: each sharer merges its part of every bucket, the last bucket first. */
 static err share_out(struct planner *p) {
+    struct owned o;
     i64 lo, hi;
     if (p->placed) return 0;
-    for (i32 b = 0; b < p->nbucket; b++)
+    for (i32 b = 0; b < p->nbucket; b++) {
+        TRY(find_owners(p, p->bucket_stage[planner_bucket(p, b)], &o));
         for (i32 i = 0; i < p->nsharer; i++) {
             planner_share(p, planner_bucket(p, b), i, &lo, &hi);
-            TRY(merge_range(p, p->sharer[i], p->bucket_stage[planner_bucket(p, b)], -1, -1, lo, hi));
+            TRY(merge_range(p, &o, p->sharer[i], -1, -1, lo, hi));
         }
+    }
     return 0;
 }
 
 /* Pairs of a piece: the devices of its group share the range, or those of the stage. */
-static err merge_own(struct planner *p, i32 piece, i32 stage, i64 from, i64 to) {
+static err merge_own(struct planner *p, const struct owned *o, i32 piece, i32 stage, i64 from, i64 to) {
     const struct piece *c = &p->piece[piece];
     const i32 group = stage == ALL_STAGES ? planner_group(p) : p->team.n;
     i64 lo, hi;
     for (i32 i = 0; i < p->team.n && p->split; i++) {
         split_range(p, from, to, i, &lo, &hi);
-        TRY(merge_range(p, planner_device(p, c, i, imax(0, stage)), stage, piece, -1, lo, hi));
+        TRY(merge_range(p, o, planner_device(p, c, i, imax(0, stage)), piece, -1, lo, hi));
     }
     for (i32 i = 0; i < group && !p->split; i++) {
         const u32 device = stage == ALL_STAGES ? planner_member(p, c, i) : planner_device(p, c, i, stage);
         planner_range(p->plan, from, to, i, group, &lo, &hi);
-        TRY(merge_range(p, device, stage, piece, stage_rank(p, c, stage), lo, hi));
+        TRY(merge_range(p, o, device, piece, stage_rank(p, c, stage), lo, hi));
     }
     return 0;
 }
@@ -111,9 +128,11 @@ static err merge_placed(struct planner *p, i32 unit, i64 lo, i64 hi) {
 }
 
 err planner_merge_early(struct planner *p, i32 stage, i64 lo, i64 hi) {
+    struct owned o;
     if (p->placed) return merge_placed(p, stage, lo, hi);
-    for (i32 i = 0; i < p->npiece; i++) TRY(merge_own(p, i, stage, lo, hi));
-    for (i32 r = 0; r < p->machine->nrank; r++) TRY(share_in_rank(p, r, stage, lo, hi));
+    TRY(find_owners(p, stage, &o));
+    for (i32 i = 0; i < p->npiece; i++) TRY(merge_own(p, &o, i, stage, lo, hi));
+    for (i32 r = 0; r < p->machine->nrank; r++) TRY(share_in_rank(p, &o, r, stage, lo, hi));
     return 0;
 }
 
