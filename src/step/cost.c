@@ -359,7 +359,7 @@ static f64 speed_of(const struct machine *m, u32 device) {
 static f64 measured(const struct plan *p, const struct net *n, const struct machine *m, const struct costs *c,
                     const struct task *t, f64 load) {
     struct task whole = *t;
-    if (!c || (task_walks(t) && op_is_chain(&n->op[t->op]))) return -1;
+    if (task_walks(t) && op_is_chain(&n->op[t->op])) return -1;
     const f64 s = costs_of(c, p, n, t, load), speed = dmax(1e-3, speed_of(m, t->device));
     if (s >= 0 || t->members < 2) return s < 0 ? -1 : s / speed;
     whole.members = 1;
@@ -388,11 +388,11 @@ void plan_cost(struct plan *p, const struct net *n, const struct machine *m, con
     struct owners owners;
     p->exchange_bytes = 0;
     set_waits(p, m, costs);
-    find_owners(p, n, &owners);
+    if (costs) find_owners(p, n, &owners);
     for (u32 i = 0; i < p->ntask; i++) p->task[i].link = 0;
     for (u32 i = 0; i < p->ntask; i++) {
         struct task *t = &p->task[i];
-        const f64 known = measured(p, n, m, costs, t, load_on(p, n, m, &owners, t, load));
+        const f64 known = costs ? measured(p, n, m, costs, t, load_on(p, n, m, &owners, t, load)) : -1;
         f64 s = known >= 0 ? known + gap : seconds(p, n, m, i) + TASK_S;
         i64 across = 0;
         if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
