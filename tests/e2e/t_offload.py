@@ -69,6 +69,14 @@ class Offload(t_devices.Devices):
         self.same_fit("cpu.model", "m.model", what)
         return "went on" if warned else "trained"
 
+    def resumed_elsewhere(self, data, options, limit):
+        """A training that a time limit ends on a device, and that goes on with the cores beside it: the model of the cores."""
+        self.fit("cpu", data, options, "cpu")
+        args = ["train", data, *options, "--checkpoint-every", "0.01s", "--time-limit", limit, "--device", "opencl:0", "--quiet"]
+        r = self.stretto(*args, "-o", "m.model", status=76)
+        self.stretto("resume", "m.model.run", "--quiet", "--time-limit", "60s", "--device", "cpu,opencl:0")
+        self.same_fit("cpu.model", "m.model", "resumed; " + r.err)
+
     def draw_failures(self, data, options, draws=2):
         """Half of the way through its calls a device is at work; at random moments it may be opened, or idle, too."""
         if not os.path.exists(t_devices.FAULTY):
@@ -120,11 +128,7 @@ class Kmeans(Offload):
     def test_resumed_on_another_device(self):
         data = self.points(20000, 8, 30, t_devices.SEED)
         options = ["--task", "kmeans", "--clusters", "30", "--restarts", "3"]
-        self.fit("cpu", data, options, "cpu")
-        args = ["train", data, *options, "--checkpoint-every", "0.01s", "--time-limit", "0.3s", "--device", "opencl:0", "--quiet"]
-        r = self.stretto(*args, "-o", "m.model", status=76)
-        self.stretto("resume", "m.model.run", "--quiet", "--time-limit", "60s", "--device", "cpu,opencl:0")
-        self.same_fit("cpu.model", "m.model", "resumed; " + r.err)
+        self.resumed_elsewhere(data, options, "0.3s")
 
     def test_failures(self):
         data = self.points(4000, 12, 20, t_devices.SEED)
@@ -223,11 +227,7 @@ class Crf(Offload):
     def test_resumed_on_another_device(self):
         data = self.data()
         options = ["--task", "crf", "--steps", "60", "--epsilon", "0"]
-        self.fit("cpu", data, options, "cpu")
-        args = ["train", data, *options, "--checkpoint-every", "0.01s", "--time-limit", "0.5s", "--device", "opencl:0", "--quiet"]
-        r = self.stretto(*args, "-o", "m.model", status=76)
-        self.stretto("resume", "m.model.run", "--quiet", "--time-limit", "60s", "--device", "cpu,opencl:0")
-        self.same_fit("cpu.model", "m.model", "resumed; " + r.err)
+        self.resumed_elsewhere(data, options, "0.5s")
 
     def test_failures(self):
         self.draw_failures(self.data(), ["--task", "crf", "--steps", "3"], 1)
