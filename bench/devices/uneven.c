@@ -293,7 +293,7 @@ static err policies_part(struct rig *r, i64 rows, i32 turns, i64 *wrong) {
         "the processors of the host are idle most of the time, and a piece takes the same time on any device, as on devices "
         "with processors of their own. *Shared*: %lld rows without that; devices and the threads that drive them share the "
         "processors of the host. Where others are idle a device is faster, so whole partitions look better than they would "
-        "on devices of their own. A device also stands still while the thread that has its next piece waits for a processor: "
+        "on devices of their own. A device is also idle while the host thread that would start its next piece waits for a core: "
         "its clock does not count that, the makespan does. *Waited*: the time that threads of the process waited for a "
         "processor, over the time of all devices.\n\n",
         PARTS, WIDE, WIDE, turns, (long long)rows / PACED_PART, 1e6 * PACE, (long long)rows);

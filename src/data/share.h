@@ -15,7 +15,7 @@ struct share {
     bool gives;
     err e;
     struct str out;      /* gives */
-    const char *at, *end; /* takes: what is left */
+    const char *at, *end; /* takes: the bytes that are not read yet */
     void *map;
     size_t bytes;
 };
