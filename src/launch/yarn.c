@@ -138,7 +138,7 @@ static const char *choose_load(const struct launch_job *j, const struct yarn_nod
 
 /* A job that its queue can never hold would wait for ever. */
 static err check_queue(const struct launch_job *j, const struct js *answer, const struct yarn_nodes *n) {
-    const f64 most = yarn_queue_most(answer, j->queue), room = most / 100 * (f64)n->memory,
+    const f64 most = yarn_queue_most(answer, j->queue), room = most / 100 * n->memory,
               need = (f64)(j->nodes * yarn_memory(j));
     if (j->queue && !yarn_has_queue(answer, j->queue))
         return FAIL_AT(E805, "--queue", "leave out --queue, or a queue of the cluster (yarn queue -list)",
@@ -147,7 +147,7 @@ static err check_queue(const struct launch_job *j, const struct js *answer, cons
         return FAIL_AT(E805, "--node-label", "another --queue   or   no --node-label",
                        "the queue \"%.80s\" may not use nodes with the label \"%.80s\"", j->queue ? j->queue : "default",
                        j->label);
-    if (n->memory == 0 || need <= room || j->label) return 0; /* a queue has a part of its own of each label */
+    if (n->memory <= 0 || need <= room || j->label) return 0; /* a queue has a part of its own of each label */
     return FAIL_AT(E805, "--queue", "another --queue   or   fewer --nodes or --ranks-per-node   or   less --mem",
                    "the job needs %.0f MiB, and the queue \"%.80s\" may have %.0f MiB, %.4g %% of the cluster", need / MIB,
                    j->queue ? j->queue : "default", floor(room / MIB), most);

@@ -66,7 +66,8 @@ enum { YARN_LABELS = 200 };
 struct yarn_nodes {
     char labels[YARN_LABELS]; /* of all that run, "fast, gpu"; "" = none has one */
     i32 running, busy, light, idle; /* by the attribute nm.yarn.io/gpuload */
-    i64 most_memory, memory;        /* bytes of the largest node, of all */
+    i64 most_memory;                /* bytes of the largest node */
+    f64 memory;                     /* bytes of all */
     i32 most_cores;
 };
 /* label: only nodes with this one; NULL = all. */

@@ -258,14 +258,21 @@ static void note_label(const struct js *labels, char all[YARN_LABELS]) {
     if (length) snprintf(all + n, YARN_LABELS - n, "%s%s", n ? ", " : "", label);
 }
 
+/* What a node has: used and free together, as only their sum holds where YARN overbooks a node (less than nothing is free then).
+   Bounded, whatever the answer says. */
+static i64 node_has(const struct js *node, const char *used, const char *available) {
+    const i64 most = (i64)1 << 30, a = js_i64(js_get(node, used), 0), b = js_i64(js_get(node, available), 0);
+    return lmax(0, lmin(most, lmax(-most, lmin(most, a)) + lmax(-most, lmin(most, b))));
+}
+
 void yarn_nodes_read(const struct js *answer, const char *label, struct yarn_nodes *out) {
     const struct js *all = js_get(js_get(answer, "nodes"), "node");
     *out = (struct yarn_nodes){0};
     for (i64 i = 0; i < js_len(all); i++) {
         const struct js *node = js_at(all, i);
         const char *load = attribute(node, "gpuload");
-        const i64 memory = (js_i64(js_get(node, "usedMemoryMB"), 0) + js_i64(js_get(node, "availMemoryMB"), 0)) << 20;
-        const i64 cores = js_i64(js_get(node, "usedVirtualCores"), 0) + js_i64(js_get(node, "availableVirtualCores"), 0);
+        const i64 memory = node_has(node, "usedMemoryMB", "availMemoryMB") << 20;
+        const i64 cores = node_has(node, "usedVirtualCores", "availableVirtualCores");
         if (strcmp(js_str(js_get(node, "state"), ""), "RUNNING") != 0) continue;
         note_label(js_get(node, "nodeLabels"), out->labels);
         if (label && !lists(js_get(node, "nodeLabels"), label)) continue;
@@ -273,8 +280,8 @@ void yarn_nodes_read(const struct js *answer, const char *label, struct yarn_nod
         out->idle += strcmp(load, "idle") == 0;
         out->light += strcmp(load, "light") == 0;
         out->busy += strcmp(load, "busy") == 0;
-        out->memory += memory;
-        out->most_memory = memory > out->most_memory ? memory : out->most_memory;
+        out->memory += (f64)memory;
+        out->most_memory = lmax(out->most_memory, memory);
         out->most_cores = imax(out->most_cores, (i32)cores);
     }
 }

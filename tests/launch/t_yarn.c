@@ -73,7 +73,22 @@ TEST(yarn_answers_are_read) {
     assert_int_equal(n.busy, 0);
     assert_int_equal(n.most_memory, 4096ll << 20);
     assert_int_equal(n.most_cores, 4);
-    assert_int_equal(n.memory, 4196ll << 20);
+    assert_int_equal((i64)n.memory, 4196ll << 20);
+}
+
+/* YARN says that less than nothing is free where a node shrank below what runs on it; other programs may answer anything. */
+TEST(yarn_nodes_without_room) {
+    struct yarn_nodes n;
+    struct js *o = json("{\"nodes\": {\"node\": [{\"state\": \"RUNNING\", \"usedMemoryMB\": 96, \"availMemoryMB\": -4000},"
+                        " {\"state\": \"RUNNING\", \"usedMemoryMB\": 9223372036854775807, \"availMemoryMB\": 1},"
+                        " {\"state\": \"RUNNING\", \"usedMemoryMB\": -9223372036854775807, \"availMemoryMB\": -9,"
+                        " \"usedVirtualCores\": -3}]}}");
+    yarn_nodes_read(o, NULL, &n);
+    js_free(o);
+    assert_int_equal(n.running, 3);
+    assert_int_equal(n.most_memory, 1ll << 50);
+    assert_int_equal((i64)n.memory, 1ll << 50);
+    assert_int_equal(n.most_cores, 0);
 }
 
 /* Lists of one element come as a list or as the element. */
@@ -149,5 +164,6 @@ TEST(join_members_meet_in_files) {
 
 T_MAIN(cmocka_unit_test(yarn_site_names_the_managers), cmocka_unit_test(yarn_answers_are_read),
        cmocka_unit_test(yarn_labels_are_read),
+       cmocka_unit_test(yarn_nodes_without_room),
        cmocka_unit_test(yarn_queues_are_found_at_any_depth), cmocka_unit_test(yarn_queues_have_a_limit),
        cmocka_unit_test(join_members_meet_in_files))
