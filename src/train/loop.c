@@ -177,6 +177,18 @@ static err one_leg(const struct train_job *j, struct train_state *s, struct prog
     return 0;
 }
 
+void train_step_took(struct train_state *s, f64 seconds) {
+    if (s->step_count == 1 && !s->first_left_out) {
+        s->step_seconds = 0;
+        s->step_count = 0;
+        s->first_left_out = true;
+    }
+    s->step_seconds += seconds;
+    s->step_count++;
+}
+
+f64 train_step_seconds(const struct train_state *s) { return s->step_seconds / (f64)lmax(1, s->step_count); }
+
 /* One optimiser step of `accumulate` batches. *finite: the update was made. */
 static err one_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch *batches,
                     bool *finite) {
@@ -194,8 +206,7 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
         step.accumulate = k + 1 < j->accumulate;
         f64 before = clock_now();
         TRY(step_run(p->exec, &step, &r));
-        s->step_seconds += clock_now() - before;
-        s->step_count++;
+        train_step_took(s, clock_now() - before);
         if (j->stepped) j->stepped(j->self, r.finite);
         loss += r.loss;
         if (!r.finite) break;
@@ -305,7 +316,7 @@ static err all_saved(const struct train_job *j, enum train_saving mine, u64 seen
 
 static err look_around(const struct train_job *j, const struct train_state *s, struct progress *p, u64 *seen) {
     const f64 now = clock_now();
-    struct sight mine = {.seconds = s->step_seconds / (f64)lmax(1, s->step_count) * (f64)j->accumulate,
+    struct sight mine = {.seconds = train_step_seconds(s) * (f64)j->accumulate,
                          .row = exec_row_seconds(step_exec(p->exec))}, all[COMM_RANKS];
     f64 row[COMM_RANKS];
     mine.seen |= j->stop && *j->stop ? SEEN_STOP : 0;

@@ -44,8 +44,9 @@ struct train_state {
     f64 train_loss;      /* mean between the last two validations */
     f64 loss_sum;        /* sum and number of training losses since the last validation */
     i64 loss_count;
-    f64 step_seconds;    /* inside exec_step, this run: compared with the plan's prediction */
+    f64 step_seconds;    /* inside exec_step, this run, without the first (train_step_took) */
     i64 step_count;
+    bool first_left_out;
     f32 *best_theta;     /* [ntheta], of which a rank keeps what it uses (step_held), as of the next one */
     f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target; of the
                           * state what this rank updates */
@@ -115,6 +116,12 @@ struct train_job {
 err train_state_new(const struct store *store, struct train_state *out);
 err train_state_ahead(struct train_state *s, i64 ntheta); /* room for s->ahead */
 void train_state_free(struct train_state *s);
+
+/* Notes the seconds of a step.  The first step of a run touches its memory for the first time and takes up to twice as long as the
+ * others: it counts only as long as it is the only one. */
+void train_step_took(struct train_state *s, f64 seconds);
+/* Mean seconds of the steps noted, 0 without any. */
+f64 train_step_seconds(const struct train_state *s);
 
 /* Learning rate of the optimizer step after `step` steps. */
 f64 train_rate(const struct train_job *job, const struct train_state *s, i64 step);

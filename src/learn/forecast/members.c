@@ -249,7 +249,7 @@ static err end_member(struct fit *t, i32 m, err reason) {
     if (!t->at.refitting) t->at.best_steps[m] = isfinite(s->best) ? s->best_step : s->step; /* a refit does not validate */
     t->f->steps_done += s->step;
     t->f->model.seconds += s->seconds;
-    if (s->step_count) t->f->step_measured = s->step_seconds / (f64)s->step_count;
+    if (s->step_count) t->f->step_measured = train_step_seconds(s);
     t->f->model.stopped = reason;
     t->at.begun = false;
     t->at.done = m + 1;

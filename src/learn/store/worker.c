@@ -43,8 +43,7 @@ static err one_step(struct fit *t, struct store_run *r, const struct pstore_tick
     if (!r->gradients) TRY(exec_bring(step_exec(t->step.engine.exec))); /* pushes and pulls are about the host's copy */
     carry_keep(t, r, step);
     slow_down(r, step, clock_now() - t0);
-    r->state->step_seconds += clock_now() - t0;
-    r->state->step_count++;
+    train_step_took(r->state, clock_now() - t0);
     return 0;
 }
 
