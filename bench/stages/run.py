@@ -57,7 +57,7 @@ def there(launch):
 
 
 def train(args, launch, words):
-    """One run: milliseconds of a step (mean of the run), and the events of its trace."""
+    """One run: milliseconds of a step (mean of the run but for its first step), and the events of its trace."""
     with tempfile.TemporaryDirectory() as folder:
         trace = folder + "/trace.json"
         command = [*args.front, *launch, str(args.program), *words, "-o", folder + "/m.model", "--trace", trace]
@@ -174,7 +174,7 @@ def peer_part(args, data):
     return [
         made(args, "peer") + " Milliseconds of a training step: LSTM with one input, a head of %d values at its end, MSE, Adam, "
         "no clipping, T = %d, B = %d, %d micro-batches, the first half of the layers on one rank and the rest on the other, one "
-        "thread each. Ours is the mean of a run with `--parallel pipeline:2`, PyTorch %s the median of its last three quarters, "
+        "thread each. Ours is the mean of a run with `--parallel pipeline:2` but for its first step, PyTorch %s the median of its last three quarters, "
         "with denormals flushed, memory kept and fused Adam; its processes exchange tensors by Gloo, our ranks are threads of a "
         "process or processes under Open MPI. The ratio is the faster of PyTorch's schedules over ours, median of the "
         "turns; the bar is 1.3."

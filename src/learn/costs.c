@@ -49,7 +49,9 @@ static void line_key(const struct resources *r, struct tune_seconds *line) {
     snprintf(line->cpu, sizeof line->cpu, "%s", r->wisdom->cpu);
     const i32 ranks = comm_local_size(r->comm);
     snprintf(line->table, sizeof line->table, "%.12s%s", r->kern->name, mode[r->how]);
-    if (ranks > 1) snprintf(line->table + strlen(line->table), sizeof line->table - strlen(line->table), "*%d", ranks);
+    if (ranks > 1) /* and the first letter of what carries their messages */
+        snprintf(line->table + strlen(line->table), sizeof line->table - strlen(line->table), "*%d%c", ranks,
+                 comm_transport(r->comm)[0]);
 }
 
 /* Is it the work of an op of the net, or of no op (costs_key)? */
@@ -62,6 +64,13 @@ static bool concerns(const struct net *n, i32 grain, const struct cost *c) {
     return false;
 }
 
+static bool on_one_host(const struct resources *r) { return comm_local_size(r->comm) == comm_size(r->comm); }
+
+/* Of links between hosts, nothing is kept: the next job may run on others. */
+static bool holds_here(const struct resources *r, const struct cost *c) {
+    return (c->kind != COST_LATENCY && c->kind != COST_BYTE) || on_one_host(r);
+}
+
 /* The newest lines; half of the table stays free for what is measured now. */
 static err from_wisdom(const struct net *n, const struct resources *r, i32 grain, struct costs *out) {
     const struct wisdom *w = r->wisdom;
@@ -71,7 +80,7 @@ static err from_wisdom(const struct net *n, const struct resources *r, i32 grain
         const struct tune_seconds *line = &w->cost[i];
         struct cost c;
         if (line->threads != like.threads || strcmp(line->cpu, like.cpu) != 0 || strcmp(line->table, like.table) != 0) continue;
-        if (!read_work(line->work, &c) || !concerns(n, grain, &c)) continue;
+        if (!read_work(line->work, &c) || !concerns(n, grain, &c) || !holds_here(r, &c)) continue;
         c.seconds = line->seconds;
         TRY(costs_put(out, c));
     }
@@ -84,10 +93,28 @@ static void line_of(const struct resources *r, const struct cost *c, struct tune
     line->seconds = dmax(c->seconds, 1e-12);
 }
 
+/* Does this process keep what it measures? */
+static bool keeps(const struct resources *r) { return comm_rank(r->comm) == 0 && r->wisdom && !r->wisdom->off; }
+
+/* Takes the cost unless a shorter one is known: what makes a wait longer is another program. */
+static err put_least(const struct resources *r, struct costs *to, struct cost c) {
+    struct tune_seconds line;
+    for (i32 i = 0; i < to->n; i++) {
+        struct cost *was = &to->at[i];
+        if (was->kind != c.kind || was->members != c.members || was->seconds <= c.seconds) continue;
+        was->seconds = c.seconds;
+        if (!keeps(r)) return 0;
+        line_of(r, was, &line);
+        return wisdom_put_cost(r->wisdom, &line);
+    }
+    return costs_put(to, c);
+}
+
 /* Stores the costs from number `from` on. */
 static err to_wisdom(const struct resources *r, const struct costs *c, i32 from) {
     struct tune_seconds line;
     for (i32 i = from; i < c->n; i++) {
+        if (!holds_here(r, &c->at[i])) continue;
         line_of(r, &c->at[i], &line);
         TRY(wisdom_put_cost(r->wisdom, &line));
     }
@@ -151,18 +178,9 @@ static bool lacks(const struct measure *m, const struct plan *p, bool busy) {
     return false;
 }
 
-/* The shortest wait that was ever measured: what makes one longer is another program. */
 static err put_wait(struct measure *m, u8 kind, i32 workers, f64 seconds) {
     const struct cost c = {.kind = kind, .size = 1, .members = (u16)workers, .seconds = dmax(seconds, 1e-9)};
-    struct tune_seconds line;
-    for (i32 i = 0; i < m->to->n; i++) {
-        struct cost *was = &m->to->at[i];
-        if (was->kind != kind || was->members != workers || was->seconds <= c.seconds) continue;
-        was->seconds = c.seconds;
-        line_of(m->r, was, &line);
-        return wisdom_put_cost(m->r->wisdom, &line);
-    }
-    return costs_put(m->to, c);
+    return put_least(m->r, m->to, c);
 }
 
 /* The waits of a plan that the workers of training run. */
@@ -305,10 +323,12 @@ static err measure(struct measure *m, f64 most) {
 }
 
 static err put_link(const struct resources *r, struct costs *to) {
+    const i32 from = to->n;
     struct comm_link link;
     TRY(comm_measure_link(r->comm, &link));
-    TRY(costs_put(to, (struct cost){.kind = COST_LATENCY, .size = 1, .seconds = link.latency}));
-    return costs_put(to, (struct cost){.kind = COST_BYTE, .size = 1, .seconds = dmax(link.per_byte, 1e-15)});
+    TRY(put_least(r, to, (struct cost){.kind = COST_LATENCY, .size = 1, .seconds = link.latency}));
+    TRY(put_least(r, to, (struct cost){.kind = COST_BYTE, .size = 1, .seconds = dmax(link.per_byte, 1e-15)}));
+    return keeps(r) ? to_wisdom(r, to, from) : 0;
 }
 
 /* All ranks take the costs of rank 0. If it has none, the link is not measured. */

@@ -37,7 +37,7 @@ class Costs(e2e.Case):
                 some = m.group(2) in ("fwd", "bwd") and (int(m.group(7)) < whole or m.group(4) == "busy")
                 line = m.group(1) + ("0.01us" if some else "0.0001us")
             if ranks > 1:
-                line = re.sub(r"table=(\S+) threads=2", r"table=\1*%d threads=1" % ranks, line)
+                line = re.sub(r"table=(\S+) threads=2", r"table=\1*%dt threads=1" % ranks, line)  # ranks that are threads
             lines.append(line)
         self.write("wisdom", "\n".join(lines) + "\n")
 
@@ -79,6 +79,23 @@ class Costs(e2e.Case):
         if again and again[0][0] == "serial":  # the wisdom has learnt what a serial step takes
             self.assertGreater(again[0][1], 1.5 * wrong[1])
         self.same_model("serial", "again")
+
+    def link(self):
+        """Seconds of a message, as written."""
+        return [m.group(8) for m in self.costs() if m.group(2) == "latency"]
+
+    def with_link(self, seconds):
+        self.write("wisdom", re.sub(r"(work=latency:\S+ seconds=)\S+", r"\g<1>" + seconds, self.read("wisdom").decode()))
+
+    def test_a_link_keeps_its_shortest_time(self):
+        """Another program makes messages longer for a while."""
+        steps = ("--ranks", 2, "--threads", 1, "--parallel", "data:2", "--steps", 100000, "--time-limit", 1)
+        self.stretto("train", *self.words(*steps), "--patience", 0, "-o", "first", status=None, timeout=120)
+        self.assertEqual(len(self.link()), 1)
+        for given, kept in (("1e+06us", False), ("0.001us", True)):
+            self.with_link(given)
+            self.stretto("train", *self.words(*steps), "--patience", 0, "-o", "next", status=None, timeout=120)
+            self.assertEqual(self.link() == [given], kept, self.link())
 
     def test_another_plan_of_threads(self):
         self.goes_on_with_another_plan(1)
