@@ -117,8 +117,8 @@ err train_state_new(const struct store *store, struct train_state *out);
 err train_state_ahead(struct train_state *s, i64 ntheta); /* room for s->ahead */
 void train_state_free(struct train_state *s);
 
-/* Notes the seconds of a step.  The first step of a run touches its memory for the first time and takes up to twice as long as the
- * others: it counts only as long as it is the only one. */
+/* Notes the seconds of a step.  The first step of a run touches its memory for the first time and takes up to 2.5 times as long
+ * as the others: it counts only as long as it is the only one. */
 void train_step_took(struct train_state *s, f64 seconds);
 /* Mean seconds of the steps noted, 0 without any. */
 f64 train_step_seconds(const struct train_state *s);

@@ -534,7 +534,8 @@ TEST(the_first_step_counts_alone_only) {
     assert_true(train_step_seconds(&s) == 3 && s.step_count == 2);
 }
 
-T_MAIN(cmocka_unit_test(the_first_step_counts_alone_only), cmocka_unit_test(grains_do_not_move_in_a_layout_that_has_just_been_made),
+T_MAIN(cmocka_unit_test(the_first_step_counts_alone_only),
+       cmocka_unit_test(grains_do_not_move_in_a_layout_that_has_just_been_made),
        cmocka_unit_test(late_loop_learns_the_line), cmocka_unit_test(late_loop_names_the_step_that_was_bad),
        cmocka_unit_test(late_loop_stopped_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_keeps_no_validation_that_the_clock_asked_for),
