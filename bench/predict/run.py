@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""run.py BUILD [--turns N] [--limit S] [--realtime] [--out FILE] - predicted and measured seconds of a training step, and what auto chose.
+"""run.py BUILD [--turns N] [--limit S] [--realtime] [--kept] [--out FILE] - predicted and measured seconds of a training step, and
+what auto chose.
 
 40 configurations of cell, width, layers, batch, steps, threads and ranks.  `stretto bench` measures every cut that applies on one
-rank, `stretto train` on two ranks of a thread; the configurations take turns, and a cell is the median over the turns.  The wisdom
-file is empty at the start: costs are measured in the first turn and read in the others.  auto is good where the choice that it
-made is within 5 % of the fastest measured one.  Turns stop after --limit seconds.  Writes bench/results/predict.md.
+rank, `stretto train` on two ranks of a thread; the configurations take turns.  The wisdom file is empty before each of them, as on
+the first run of a person: costs are measured, then steps.  With --kept it is empty at the start alone, and the other turns read what
+the first has measured, minutes before.  A plan counts with the turn of its median ratio; auto is good where its choice is within 5 %
+of the fastest measured one in most turns.  Turns stop after --limit seconds.  Writes bench/results/predict.md.
 """
 import argparse
 import datetime
@@ -85,31 +87,44 @@ def measure(args, folder):
         for config in configurations():
             if turns and time.monotonic() - began > args.limit:
                 return got, turns
+            if not args.kept:
+                (folder / "wisdom").unlink(missing_ok=True)
             for way, ms, said, chosen in (train if config[-1] > 1 else bench)(args.program, config, folder):
                 got.setdefault(config, {}).setdefault(way, []).append((ms, said, chosen))
         turns += 1
     return got, turns
 
 
+def typical(times):
+    """(measured, predicted) of the turn with the median ratio."""
+    return sorted(((ms, said) for ms, said, _ in times), key=lambda t: t[1] / t[0])[(len(times) - 1) // 2]
+
+
 def judge(ways):
-    """Lines of (strategy, measured, predicted) of a configuration, the choice of auto (None: it was not measured), the fastest."""
-    lines = [(w, *(statistics.median(t[k] for t in times) for k in (0, 1))) for w, times in ways.items()]
-    chosen = next((w for w in ways if any(t[2] for t in ways[w])), None)
-    return lines, chosen, min(lines, key=lambda line: line[1])[0]
+    """Lines of (strategy, measured, predicted) of a configuration; its choice and its fastest plan in each turn (None: the choice
+    was not measured); in how many turns the choice was as fast as the fastest."""
+    lines, turns = [(w, *typical(times)) for w, times in ways.items()], []
+    for k in range(min(map(len, ways.values()))):
+        took = {w: times[k][0] for w, times in ways.items()}
+        chosen = next((w for w, times in ways.items() if times[k][2]), None)
+        fastest = min(took, key=took.get)
+        turns.append((chosen, fastest, chosen is not None and took[chosen] <= NEAR * took[fastest]))
+    return lines, turns
 
 
 def page(args, got, turns, load):
     cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     table, errors, near, choices, unknown = [], [], 0, 0, 0
     for config, ways in got.items():
-        lines, chosen, fastest = judge(ways)
-        took = {w: ms for w, ms, _ in lines}
+        lines, each = judge(ways)
+        good = sum(ok for _, _, ok in each)
         choices += len(ways) > 1
-        unknown += chosen is None
-        near += len(ways) > 1 and chosen is not None and took[chosen] <= NEAR * took[fastest]
+        unknown += any(chosen is None for chosen, _, _ in each)
+        near += len(ways) > 1 and 2 * good > len(each)
         for way, ms, said in lines:
             errors.append(abs(said - ms) / ms)
-            mark = " ".join(["auto"] * (way == chosen) + ["fastest"] * (way == fastest))
+            counts = ("auto", sum(c == way for c, _, _ in each)), ("fastest", sum(f == way for _, f, _ in each))
+            mark = " ".join("%s %d" % (word, n) for word, n in counts if n)
             table.append("| %s | %d | %d | %d | %d | %d | %d | %s | %.3f | %.3f | %.2f | %s |" % (*config, way, ms, said, said / ms, mark))
     within = sum(e <= 0.25 for e in errors)
     return "\n".join([
@@ -118,12 +133,14 @@ def page(args, got, turns, load):
             datetime.date.today(), cpu, os.cpu_count(), load, os.getloadavg()[0], turns,
             ", before other programs (SCHED_RR)" if args.realtime else "", CONTEXT),
         "Made by `make bench-predict`: on one rank a step is what `stretto bench` says, on two what `stretto train` says, batches and",
-        "messages included; medians over the turns.  Costs are measured in the first turn.", "",
+        "messages included; of each plan the turn with the median ratio.  Costs are measured %s." % (
+            "in the first turn" if args.kept else "before the steps of each configuration in each turn"),
+        "*auto*, *fastest*: in how many turns auto chose the plan, and in how many it was the fastest.", "",
         "%d configurations, %d plans: |predicted - measured| / measured has the median %.1f %% and the worst %.0f %%; it is at most" % (
             len(got), len(errors), 100 * statistics.median(errors), 100 * max(errors)),
         "25 %% for %d of the plans." % within,
-        "%d configurations have two plans or more; auto is within 5 %% of the fastest measured plan in %d of these." % (choices, near),
-        "In %d of all, auto chose a plan that was not measured." % unknown, "",
+        "%d configurations have two plans or more; auto is within 5 %% of the fastest measured plan in most turns in %d of these." % (choices, near),
+        "In %d of all, auto chose a plan that was not measured in a turn." % unknown, "",
         "| cell | hidden | layers | batch | steps | threads | ranks | plan | measured ms | predicted ms | ratio | |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |", *table, ""])
 
@@ -133,6 +150,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--limit", type=float, default=600)
+    parser.add_argument("--kept", action="store_true", help="measure costs in the first turn alone")
     parser.add_argument("--realtime", action="store_true", help="run before other programs (SCHED_RR)")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "bench/results/predict.md")
     args = parser.parse_args()
