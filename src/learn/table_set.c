@@ -95,7 +95,8 @@ static err other_type(const struct table_set *s, const struct column *c, enum co
     if (c->type == COL_CATEGORY) {
         f64 v;
         const char *w;
-        while (row + 1 < s->t->nrow && (c->code[row] < 0 || (w = c->word[c->code[row]], str_to_f64(w, strlen(w), '.', &v)))) row++;
+        while (row + 1 < s->t->nrow &&
+               (c->code[row] < 0 || (w = c->word[c->code[row]], str_to_f64(w, strlen(w), '.', &v)))) row++;
         table_where(s->t, row, c, where);
         if (c->code[row] >= 0) snprintf(word, sizeof word, " (\"%.60s\")", c->word[c->code[row]]);
     }
