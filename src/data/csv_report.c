@@ -212,7 +212,7 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
 }
 
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
-    char where[256], lines[120], fix[CELL_FIX], many[180] = "", cell[MEND_PATH], word[MEND_PATH];
+    char where[256], lines[120], fix[CELL_FIX], many[180] = "";
     csv_where(c, p[0].line, field + 1, where);
     line_list(c, p, n, field + 1, bad, lines, sizeof lines);
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
@@ -229,9 +229,7 @@ static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i3
     const bool apart = c->mark == '.' && number_grouped(p[0].text, (i64)strlen(p[0].text), ',', true, &v);
     if (apart) snprintf(fix, sizeof fix, "--decimal comma   (points stand between thousands, in all numbers of the file)");
     else if (comma) snprintf(fix, sizeof fix, "--decimal comma");
-    else
-        snprintf(fix, sizeof fix, "--na %s   (it means missing)   or   --cat %s   or   --ignore %s", mend_word(p[0].text, cell),
-                 mend_word(name, word), word);
+    else mend_cell(p[0].text, name, c->o->numbers, fix, sizeof fix);
     return FAIL_AT(E204, where, fix, "\"%s\" in column \"%s\" is not a number%s", p[0].text, name, many);
 }
 

@@ -113,10 +113,9 @@ static err count_line(struct jsonl *j, struct jsonl_line *l) {
 
 static err bad_number(struct jsonl *j, const struct jsonl_line *l, struct key *key, const struct arrow_field *f,
                       const struct jsonl_text *v) {
-    char fix[600], text[400], cell[120], word[MEND_PATH], column[MEND_PATH];
+    char fix[600], text[400], cell[120];
     snprintf(cell, sizeof cell, "%.*s", (int)lmin(v->n, 100), v->s);
-    snprintf(fix, sizeof fix, "--na %s   (it means missing)   or   --cat %s   or   --ignore %s", mend_word(cell, word),
-             mend_word(f->name, column), column);
+    mend_cell(cell, f->name, j->a.o->numbers, fix, sizeof fix);
     snprintf(text, sizeof text, "\"%s\" in column \"%.200s\" is not a number", cell, f->name);
     if (key->bad++ > 0) return 0;
     const err e = bad_line(j, l, E204, fix, text);

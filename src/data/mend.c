@@ -72,6 +72,15 @@ const char *mend_data(const char *path, char out[MEND_PATH]) {
     return mend_words(no_file(path) && !file_is_remote(path) ? "FILE" : path, out);
 }
 
+const char *mend_cell(const char *cell, const char *column, bool numbers, char *out, size_t size) {
+    char word[MEND_PATH], name[MEND_PATH];
+    mend_word(column, name);
+    if (numbers) snprintf(out, size, "a number in this cell   or   --ignore %s", name);
+    else
+        snprintf(out, size, "--na %s   (it means missing)   or   --cat %s   or   --ignore %s", mend_word(cell, word), name, name);
+    return out;
+}
+
 const char *mend_to(const char *path, const char *what, char out[MEND_PATH]) {
     char name[MEND_PATH];
     if (no_file(path)) path = "FILE.csv";

@@ -16,6 +16,8 @@ const char *mend_word(const char *name, char out[MEND_PATH]);
 /* "--ignore NAME", the remedy for a column that is of no use. */
 enum { MEND_IGNORE = MEND_PATH + 10 };
 const char *mend_ignore(const char *name, char out[MEND_IGNORE]);
+/* Remedies for a cell that is no number; numbers: as in struct read_options. */
+const char *mend_cell(const char *cell, const char *column, bool numbers, char *out, size_t size);
 /* A list made with str_list_add, quoted if needed. */
 const char *mend_words(const char *list, char out[MEND_PATH]);
 

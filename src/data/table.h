@@ -85,6 +85,7 @@ struct read_options {
     const char *id;          /* comma-separated names of the columns that name series: read as categories */
     const char *cat;         /* comma-separated names of columns to read as categories even if they look like numbers */
     const char *ignore;      /* comma-separated names of columns to ignore */
+    bool numbers;            /* words and missing cells are of no use: remedies do not suggest them */
     i32 threads;             /* parser threads, >= 1 */
     struct findings *found;  /* NULL = the first bad cell is an error; else bad cells are recorded and treated as missing */
     i32 chunk;               /* chunk size in bytes, 0 = default (tests use small ones) */

@@ -124,7 +124,7 @@ err forest_classes(const struct forest *f, const struct column *c, u32 **class) 
 static err one_value(const struct table_set *s, const char *value) {
     const struct column *c = table_target(s);
     char fix[MEND_PATH + 40], word[MEND_PATH];
-    snprintf(fix, sizeof fix, "--target %s", mend_word(table_input(s, s->ninput - 1)->name, word));
+    snprintf(fix, sizeof fix, "a file whose column %s has at least two values", mend_word(c->name, word));
     return FAIL_AT(E212, s->t->path, fix, "the target \"%s\" is %s in every row of the training", c->name,
                    value);
 }

@@ -246,5 +246,5 @@ static const enum opt_id takes[] = {OPT_clusters, OPT_seeding, OPT_minibatch, OP
 
 extern const struct learner learner_kmeans;
 const struct learner learner_kmeans = {.name = "kmeans", .help = "clusters of the rows of a table: k-means, exact",
-                                       .data = &data_table, .ops = &ops, .takes = takes, .offloads = OFFLOADS_FIT, .check = check,
-                                       .resolve = resolve, .fit = kmeans_fit};
+                                       .data = &data_table, .ops = &ops, .numbers = true, .takes = takes,
+                                       .offloads = OFFLOADS_FIT, .check = check, .resolve = resolve, .fit = kmeans_fit};

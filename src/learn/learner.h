@@ -237,6 +237,7 @@ struct learner {
     const struct data_kind *data;
     const struct model_ops *ops;
     size_t spec_bytes;
+    bool numbers;         /* takes neither columns of words nor missing cells */
     /* The options that the learner uses, beside those of its data kind, the output, --threads, --ranks, --memory and --kernel;
      * OPT_COUNT ends the list.  Others, where they are given, are refused.  NULL = all but those of the group task. */
     const enum opt_id *takes;

@@ -34,6 +34,8 @@ struct read_options read_options_of(const struct options *o) {
     r.id = o->id;
     r.cat = o->cat;
     r.ignore = o->ignore;
+    const struct learner *l = learner_find(o->task);
+    r.numbers = l && l->numbers;
     struct machine *m = mem_alloc(sizeof *m);
     r.threads = opt_is_auto(o, OPT_threads) ? (m && machine_host(0, m) >= 0 ? m->ncore : 1) : (i32)o->threads;
     mem_free(m);

@@ -86,6 +86,24 @@ err table_set_read(const struct options *o, const char *path, const char *target
 
 /* ------------------------------------------------------------------ what learners ask for ----------------------------------- */
 
+/* Names the first word where numbers are due. */
+static err other_type(const struct table_set *s, const struct column *c, enum col_type wanted) {
+    static const char *const type[] = {"numbers", "times", "words"};
+    char where[256], word[80] = "";
+    i64 row = 0;
+    snprintf(where, sizeof where, "%s", s->t->path);
+    if (c->type == COL_CATEGORY) {
+        f64 v;
+        const char *w;
+        while (row + 1 < s->t->nrow &&
+               (c->code[row] < 0 || (w = c->word[c->code[row]], str_to_f64(w, strlen(w), '.', &v)))) row++;
+        table_where(s->t, row, c, where);
+        if (c->code[row] >= 0) snprintf(word, sizeof word, " (\"%.60s\")", c->word[c->code[row]]);
+    }
+    return FAIL_AT(E903, where, "a file with columns as in the training",
+                   "column \"%s\" holds %s%s here, the model was trained on %s", c->name, type[c->type], word, type[wanted]);
+}
+
 err table_set_inputs(struct table_set *s, i32 n, const char *const *name, const bool *words) {
     i32 *input;
     NEW(input, n + 1);
@@ -98,9 +116,7 @@ err table_set_inputs(struct table_set *s, i32 n, const char *const *name, const 
         if (!c)
             return FAIL_AT(E903, s->t->path, "a file with the columns of the training",
                            "there is no column \"%s\", which the model needs", name[i]);
-        static const char *const type[] = {"numbers", "times", "words"};
-        return FAIL_AT(E903, s->t->path, "a file with columns as in the training",
-                       "column \"%s\" holds %s here, the model was trained on %s", name[i], type[c->type], type[wanted]);
+        return other_type(s, c, wanted);
     }
     mem_free(s->input);
     s->input = input;

@@ -132,6 +132,97 @@ TEST(pagerank_of_edges_without_weight) {
     check_pagerank(&l, false, "");
 }
 
+/* ------------------------------------------------------------------ tiles --------------------------------------------------- */
+
+/* MANY: above GRAPH_TILED.  A part of HOT nodes, which a third of the edges lead to, has long rows and is no tile. */
+enum { MANY = (1 << 18) + 999, MANY_EDGES = 3 * MANY, HOT = 97, BARE = 7 };
+
+struct big {
+    i32 from[MANY_EDGES], to[MANY_EDGES], weight[MANY_EDGES];
+    f64 x[MANY], next[MANY], out[MANY], got[MANY];
+};
+
+/* Distinct edges: a node has three of different lengths; every BARE-th one has none. */
+static i32 big_edges(struct big *b, bool weighted) {
+    i32 n = 0;
+    u32 seed = 5;
+    for (i32 i = 0; i < MANY; i++) {
+        for (i32 k = 0; k < 3 && i % BARE > 0; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            const i32 far = (i32)(seed >> 8) % (MANY / 4);
+            b->from[n] = i;
+            b->to[n] = k == 0 ? far % HOT : HOT + (i + far + k * (MANY / 3)) % (MANY - HOT);
+            b->weight[n++] = weighted ? 1 + (i32)(seed >> 28) : 1;
+        }
+    }
+    return n;
+}
+
+static void big_pagerank(struct big *b, i32 n) {
+    memset(b->out, 0, sizeof b->out);
+    for (i32 e = 0; e < n; e++) b->out[b->from[e]] += b->weight[e];
+    for (i32 i = 0; i < MANY; i++) b->x[i] = 1. / MANY;
+    for (i32 step = 0; step < 120; step++) {
+        f64 lost = 0;
+        for (i32 i = 0; i < MANY; i++) lost += b->out[i] > 0 ? 0 : b->x[i];
+        for (i32 i = 0; i < MANY; i++) b->next[i] = (0.85 * lost + 0.15) / MANY;
+        for (i32 e = 0; e < n; e++) b->next[b->to[e]] += 0.85 * b->x[b->from[e]] * b->weight[e] / b->out[b->from[e]];
+        memcpy(b->x, b->next, sizeof b->x);
+    }
+}
+
+static const char *big_file(const struct big *b, i32 n, bool weighted) {
+    struct str text = {0};
+    for (i32 e = 0; e < n; e++) {
+        str_addf(&text, "%d %d", b->from[e], b->to[e]);
+        if (weighted) str_addf(&text, " %d", b->weight[e]);
+        str_add(&text, "\n");
+    }
+    const char *path = t_file("big.txt", text.s);
+    str_free(&text);
+    return path;
+}
+
+/* Names also the nodes without edges. */
+static const char *big_nodes(void) {
+    struct str text = {0};
+    for (i32 i = 0; i < MANY; i++) str_addf(&text, "%d\n", i);
+    const char *path = t_file("big_nodes.txt", text.s);
+    str_free(&text);
+    return path;
+}
+
+static void check_big(struct big *b, bool weighted) {
+    char nodes[600];
+    snprintf(nodes, sizeof nodes, "%s", big_nodes());
+    const char *const one[] = {"threads", "1", "tol", "1e-13", "node-list", nodes, NULL};
+    const char *const two[] = {"ranks", "2", "threads", "3", "tol", "1e-13", "node-list", nodes, NULL};
+    const i32 n = big_edges(b, weighted);
+    const char *path = big_file(b, n, weighted);
+    char *text = table("pagerank", path, one), *other = table("pagerank", path, two);
+    f64 off = 0;
+    assert_string_equal(other, text);
+    memset(b->got, 0, sizeof b->got);
+    for (const char *p = strchr(text, '\n'); p && p[1]; p = strchr(p + 1, '\n')) {
+        char *end;
+        const i64 node = strtol(p + 1, &end, 10);
+        b->got[node] = strtod(end + 1, NULL);
+    }
+    big_pagerank(b, n);
+    for (i32 i = 0; i < MANY; i++) off += fabs(b->got[i] - b->x[i]);
+    if (!(off < 1e-11)) fail_msg("L1 distance %.3g to power iteration", off);
+    stretto_text_free(text);
+    stretto_text_free(other);
+}
+
+TEST(pagerank_of_many_nodes_is_that_of_power_iteration) {
+    struct big *b;
+    T_OK(mem_new((void **)&b, 1, sizeof *b));
+    check_big(b, false);
+    check_big(b, true);
+    mem_free(b);
+}
+
 /* ------------------------------------------------------------------ groups -------------------------------------------------- */
 
 TEST(components_are_those_of_a_closure) {
@@ -319,7 +410,8 @@ TEST(bad_edges_are_refused_with_their_line) {
 }
 
 T_MAIN(cmocka_unit_test(pagerank_is_that_of_the_dense_matrix), cmocka_unit_test(pagerank_settles_where_its_sweeps_diverge),
-       cmocka_unit_test(pagerank_of_edges_without_weight), cmocka_unit_test(components_are_those_of_a_closure),
+       cmocka_unit_test(pagerank_of_edges_without_weight), cmocka_unit_test(pagerank_of_many_nodes_is_that_of_power_iteration),
+       cmocka_unit_test(components_are_those_of_a_closure),
        cmocka_unit_test(labels_find_two_cliques), cmocka_unit_test(threads_and_ranks_change_no_bit),
        cmocka_unit_test(threads_change_no_bit_of_few_nodes), cmocka_unit_test(sorted_tables_fall_and_groups_grow),
        cmocka_unit_test(the_first_nodes_are_those_of_the_sorted_table), cmocka_unit_test(a_stop_ends_with_what_was_reached),

@@ -46,3 +46,17 @@ void gather_f64(const i64 *row, const u32 *from, const f64 *weight, i64 n, const
     SUM_ROWS(f64)
 #undef TERM
 }
+
+void add_f32(const u32 *from, const u16 *to, const f64 *weight, i64 n, const f32 *y, f32 *sum) {
+    if (weight)
+        for (i64 e = 0; e < n; e++) sum[to[e]] += (f32)weight[e] * y[from[e]];
+    else
+        for (i64 e = 0; e < n; e++) sum[to[e]] += y[from[e]];
+}
+
+void add_f64(const u32 *from, const u16 *to, const f64 *weight, i64 n, f64 factor, const f32 *y, f64 *sum) {
+    if (weight)
+        for (i64 e = 0; e < n; e++) sum[to[e]] += factor * weight[e] * (f64)y[from[e]];
+    else
+        for (i64 e = 0; e < n; e++) sum[to[e]] += factor * (f64)y[from[e]];
+}

@@ -11,7 +11,8 @@
 #include "base/mem.h"
 #include "learn/graph/order.h"
 
-enum { PART_WORK = 4096 };
+/* TILE_WORK: less than 65536 rows of a part. */
+enum { PART_WORK = 4096, TILE_PARTS = 16, TILE_WORK = 130000 };
 
 struct making {
     const struct edge_set *s;
@@ -181,12 +182,14 @@ i32 graph_cut(const struct graph *g, i32 lo, i32 hi, i32 n, i32 *at) {
 /* A block of few edges is one part. */
 static err cut_parts(struct graph *g) {
     const i64 all = work_before(g, g->n);
-    const i32 most = (i32)lmax(1, lmin(GRAPH_PARTS, all / PART_WORK));
+    const bool tiled = g->n >= GRAPH_TILED;
+    const i64 most = tiled ? (GRAPH_BLOCKS + 1) * TILE_PARTS + all / TILE_WORK : lmax(1, lmin(GRAPH_PARTS, all / PART_WORK));
     NEW(g->part, most + GRAPH_BLOCKS + 2);
     for (i32 b = 0; b <= GRAPH_BLOCKS; b++) {
         const i32 lo = g->block[b], hi = g->block[b + 1];
         const i64 share = work_before(g, hi) - work_before(g, lo);
-        g->npart += graph_cut(g, lo, hi, (i32)lmax(1, most * share / lmax(1, all)), g->part + g->npart);
+        const i64 parts = tiled ? lmax(lmin(TILE_PARTS, share / PART_WORK), share / TILE_WORK + 1) : most * share / lmax(1, all);
+        g->npart += graph_cut(g, lo, hi, (i32)lmax(1, parts), g->part + g->npart);
         g->block_part[b + 1] = g->npart;
     }
     return 0;
@@ -201,7 +204,9 @@ static err make(struct making *k, enum graph_order order) {
     NEW(g->out, g->n);
     TRY(order == GRAPH_BY_DEGREE ? order_by_degree(k->s, k->both, g) : order_by_color(k->s, g));
     TRY(sort_edges(k));
-    return order == GRAPH_BY_DEGREE ? cut_parts(g) : 0;
+    if (order != GRAPH_BY_DEGREE) return 0;
+    TRY(cut_parts(g));
+    return g->n < GRAPH_TILED ? 0 : graph_tile(g, k->pool);
 }
 
 err graph_new(const struct edge_set *s, enum graph_order order, bool both, bool loops, struct pool *pool, struct graph **out) {
@@ -224,6 +229,7 @@ void graph_free(struct graph *g) {
     mem_free(g->node);
     mem_free(g->row);
     mem_free(g->from);
+    mem_free(g->to);
     mem_free(g->weight);
     mem_free(g->out);
     mem_free(g->part);

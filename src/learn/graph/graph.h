@@ -14,8 +14,9 @@
 #include "learn/edge_set.h"
 #include "learn/map_run.h"
 
-/* PARTS: at most so many, about; BLOCKS: of nodes with edges from them, in the order GRAPH_BY_DEGREE. */
-enum { GRAPH_PARTS = 512, GRAPH_BLOCKS = 4 };
+/* PARTS: at most so many, about; BLOCKS: of nodes with edges from them, in the order GRAPH_BY_DEGREE.  TILED: a graph of so many
+ * nodes in that order has tiles. */
+enum { GRAPH_PARTS = 512, GRAPH_BLOCKS = 4, GRAPH_TILED = 1 << 18 };
 
 /* The edges by the node that they lead to; nodes in an order of their own, that of their positions. */
 struct graph {
@@ -25,7 +26,8 @@ struct graph {
     u32 *at;      /* [n] position of a node */
     u32 *node;    /* [n] node at a position */
     i64 *row;     /* [n + 1] first edge that leads to a position */
-    u32 *from;    /* [m] position that an edge comes from, in the order of the file within a row */
+    u32 *from;    /* [m] position that an edge comes from, in the order of the file within a row; of a tile by that position */
+    u16 *to;      /* [m] in a tile: row of an edge within its part; NULL = a graph without tiles */
     f64 *weight;  /* [m]; NULL = each counts 1 */
     f64 *out;     /* [n] by position: sum of the weights of edges from there */
     i32 npart;
@@ -47,6 +49,10 @@ enum graph_order { GRAPH_BY_DEGREE, GRAPH_BY_COLOR };
 err graph_new(const struct edge_set *s, enum graph_order order, bool both, bool loops, struct pool *pool, struct graph **out);
 /* Divides each weight by the sum of the weights from its node; out is then 1, or 0 without such weights. */
 void graph_share(struct graph *g);
+/* Tiles (tiles.c): the edges of a part stand in the order of the cache lines of the nodes that they come from: a pass over them
+ * reads the values of nodes in order, and the sums of the rows stay in the cache.  Parts of long rows keep the order by rows. */
+bool graph_is_tile(const struct graph *g, i32 part);
+err graph_tile(struct graph *g, struct pool *pool); /* E601 */
 void graph_free(struct graph *g); /* NULL is fine */
 /* Cuts positions [lo, hi) into at most n ranges of about equal work; at [n + 1], returns their number. */
 i32 graph_cut(const struct graph *g, i32 lo, i32 hi, i32 n, i32 *at);

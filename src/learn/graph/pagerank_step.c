@@ -46,13 +46,14 @@ static f64 sum_of(const f32 *v, i64 n) {
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
-/* n positions from i on, n at most TOGETHER. */
-static struct sums sweep_rows(const struct pagerank *p, i32 i, i32 n, f32 each, f32 *next) {
+/* n positions from i on, n at most TOGETHER.  tile: next has the sums of their edges. */
+static struct sums sweep_rows(const struct pagerank *p, i32 i, i32 n, f32 each, bool tile, f32 *next) {
     struct row_sums r;
     const struct graph *g = p->g;
     const f32 damping = (f32)p->damping, *inverse = p->inverse + i, *bring = p->bring + i;
     const f64 *rest = p->rest + i;
-    gather_f32(g->row + i, g->from, g->weight, n, p->bring, r.got);
+    if (tile) memcpy(r.got, next, (size_t)n * sizeof *next);
+    else gather_f32(g->row + i, g->from, g->weight, n, p->bring, r.got);
     for (i32 k = 0; k < n; k++) {
         const f32 c = (f32)rest[k] + damping * r.got[k] + each, to = c * inverse[k];
         const bool dangling = inverse[k] == 0;
@@ -61,6 +62,27 @@ static struct sums sweep_rows(const struct pagerank *p, i32 i, i32 n, f32 each, 
         r.change[k] = fabsf(to - bring[k]) / (dangling ? 1 : inverse[k]);
     }
     return (struct sums){sum_of(r.c, n), sum_of(r.change, n)};
+}
+
+/* The edges of a part of g. */
+struct part_edges {
+    i64 n;
+    const u32 *from;
+    const u16 *to;
+    const f64 *weight;
+};
+
+static struct part_edges edges_of(const struct graph *g, i32 part) {
+    const i64 first = g->row[g->part[part]];
+    return (struct part_edges){g->row[g->part[part + 1]] - first, g->from + first, g->to ? g->to + first : NULL,
+                               g->weight ? g->weight + first : NULL};
+}
+
+/* next: the sums of the rows of a tile. */
+static void sweep_tile(const struct pagerank *p, i32 part, f32 *next) {
+    const struct part_edges e = edges_of(p->g, part);
+    memset(next, 0, (size_t)(p->g->part[part + 1] - p->g->part[part]) * sizeof *next);
+    add_f32(e.from, e.to, e.weight, e.n, p->bring, next);
 }
 
 /* box: parts of a block. */
@@ -73,9 +95,11 @@ static void sweep(void *self, const struct kernel_call *call) {
     for (i32 b = 0; b < GRAPH_BLOCKS; b++) dangling -= p->block_sum[b];
     const f32 each = (f32)(p->damping / g->n * dangling);
     for (i32 k = call->task->box.b0; k < call->task->box.b1; k++) {
+        const bool tile = graph_is_tile(g, k);
         part[k] = (struct sums){0};
+        if (tile) sweep_tile(p, k, next + g->part[k]);
         for (i32 i = g->part[k]; i < g->part[k + 1]; i += TOGETHER) {
-            const struct sums s = sweep_rows(p, i, imin(TOGETHER, g->part[k + 1] - i), each, next + i);
+            const struct sums s = sweep_rows(p, i, imin(TOGETHER, g->part[k + 1] - i), each, tile, next + i);
             part[k].c += s.c;
             part[k].change += s.change;
         }
@@ -99,10 +123,12 @@ static void take(void *self, const struct kernel_call *call) {
     p->block_change[t->node_a] = all.change;
 }
 
-static void exact_rows(const struct pagerank *p, i32 first, i32 n, struct exact_sums *s) {
+/* tile: rest has what the edges bring. */
+static void exact_rows(const struct pagerank *p, i32 first, i32 n, bool tile, struct exact_sums *s) {
     f64 got[TOGETHER];
     const struct graph *g = p->g;
-    gather_f64(g->row + first, g->from, g->weight, n, p->bring, got);
+    if (tile) memset(got, 0, sizeof got);
+    else gather_f64(g->row + first, g->from, g->weight, n, p->bring, got);
     for (i32 k = 0; k < n; k++) {
         const i32 i = first + k;
         const f64 to = p->rest[i] + p->damping * got[k];
@@ -122,9 +148,12 @@ static void exact(void *self, const struct kernel_call *call) {
     const struct graph *g = p->g;
     struct exact_sums *const part = call->mem[B_FOLDED];
     for (i32 k = call->task->box.b0; k < call->task->box.b1; k++) {
+        const bool tile = graph_is_tile(g, k);
+        const struct part_edges e = edges_of(g, k);
         part[k] = (struct exact_sums){0};
+        if (tile) add_f64(e.from, e.to, e.weight, e.n, p->damping, p->bring, p->rest + g->part[k]);
         for (i32 i = g->part[k]; i < g->part[k + 1]; i += TOGETHER)
-            exact_rows(p, i, imin(TOGETHER, g->part[k + 1] - i), &part[k]);
+            exact_rows(p, i, imin(TOGETHER, g->part[k + 1] - i), tile, &part[k]);
     }
 }
 
