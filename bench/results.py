@@ -18,7 +18,7 @@ HEAD = """# Results
 
 Figures of `make accuracy`, `make bench-e2e`, `make bench-kernels` and `make bench-reader`, written by the benchmarks; every row, good or bad, as it came out.
 Other pages: kernels ([Zen 5](kernels.md), [AMX](kernels-amx.md), [Zen 4](kernels-zen4.md), [Zen 3, AVX2](kernels-zen3.md)), time slices ([AMX](time.md), [Zen 4](time-zen4.md)), [ranks](ranks.md),
-[input and messages during the computation](pipeline.md), [pipelines of layers](stages.md), [training from disk](memory.md), [placement on devices](placement.md), [predicted steps](predict.md), learners ([forest](learners-forest.md), [kmeans](learners-kmeans.md), [crf](learners-crf.md), [tagger](learners-tagger.md), [hmm](learners-hmm.md), [graphs](learners-graph.md)), [runs killed at random](soak.md), [recovery from lost ranks](recovery.md), [rows from Spark](spark.md), [formats of data](readers.md), [heads of distributions](probability.md), [tuned options](tune.md), [default steps](steps.md), [YARN](yarn.md), coverage of the 80 % bands before
+[input and messages during the computation](pipeline.md), [pipelines of layers](stages.md), [training from disk](memory.md), [placement on devices](placement.md), [predicted steps](predict.md), learners ([forest](learners-forest.md), [kmeans](learners-kmeans.md), [crf](learners-crf.md), [tagger](learners-tagger.md), [hmm](learners-hmm.md), [graphs](learners-graph.md)), [runs killed at random](soak.md), [recovery from lost ranks](recovery.md), [Spark](spark.md), [formats of data](readers.md), [heads of distributions](probability.md), [tuned options](tune.md), [default steps](steps.md), [YARN](yarn.md), coverage of the 80 % bands before
 and after they follow it ([coverage.tsv](coverage.tsv), `bench/accuracy/coverage.py`).
 """
 

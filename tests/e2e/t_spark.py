@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 import e2e
 from e2e import Case
@@ -152,8 +153,8 @@ class Ranks(Case):
 @unittest.skipUnless(have("pyarrow"), "skipped: pyarrow is not importable (tools/spark_venv.sh gets it)")
 @unittest.skipUnless(MPIEXEC, "skipped: mpiexec.mpich is not here (Debian package mpich)")
 class Shim(Ranks):
-    def run_stage(self, parts, gpus=(), folders=None, **more):
-        """Runs the tasks; returns what they yield, and the exceptions."""
+    def run_stage(self, parts, gpus=(), folders=None, columns=None, **more):
+        """Runs the tasks; returns what they yield, and the exceptions.  columns: names for each part, all by default."""
         job = {"program": e2e.PROGRAM, "mpiexec": MPIEXEC, "interface": "", "work_dir": self.dir, "name": "run", "keep": False,
                "threads": 1, "gpu": False, "deadline": 0, "argv": list(FIT), "env": {"STRETTO_WISDOM": "off"}}
         job.update(more)
@@ -161,8 +162,9 @@ class Shim(Ranks):
 
         def task(me, part):
             own = dict(job, work_dir=folders[me]) if folders else job
+            batches = (b.select(columns[me]) if columns else b for b in batches_of(part))
             try:
-                rows.extend(ranks.train(Context(gathering, me, list(gpus[me]) if gpus else []), own, batches_of(part)))
+                rows.extend(ranks.train(Context(gathering, me, list(gpus[me]) if gpus else []), own, batches))
             except Exception as e:  # as Spark: the stage fails with the first
                 failures.append(e)
                 gathering.barrier.abort()
@@ -213,6 +215,8 @@ class Shim(Ranks):
         rows = values(200)
         self.refused([rows[:100], rows[100:]], "status 2", "E102", "\"load\"", argv=["--target", "load"])
         self.refused([[], []], "the DataFrame has no rows")
+        self.refused([rows[:100], rows[100:]], "E202", "part-00001.arrows: 2 columns, but", "part-00000.arrows has 3",
+                     columns=[["ds", "y", "temp"], ["ds", "y"]])
         self.refused([rows[100:], rows[:100]], "E209", "part-00001.arrows:1")
 
     def test_wrong_set_up_is_one_sentence(self):
@@ -222,6 +226,8 @@ class Shim(Ranks):
         self.refused(parts, "has no program \"mpiexec.none\"", mpiexec="mpiexec.none")
         self.refused(parts, "gave 0 launch lines for 2 tasks", mpiexec="/bin/true")
         self.refused(parts, "use_gpu: the task on", gpu=True)
+        with unittest.mock.patch.object(ranks, "find_program", lambda name: "/absent" + name):  # found in task 0's host alone
+            self.refused(parts, "has no program /absent" + e2e.PROGRAM + ", which is that of task 0: install it at the same path on every host")
         other = self.path("other")
         os.mkdir(other)
         self.refused(parts, "give work_dir a folder on a file system that all executors share", folders=[self.dir, other])
@@ -368,6 +374,10 @@ class Spark(Ranks):
             self.estimator(label_col="load").fit(table)
         with self.assertRaisesRegex(ValueError, "id_col=\"shop\": the DataFrame has no such column"):
             self.estimator(id_col="shop").fit(table)
+        with self.assertRaisesRegex(ValueError, "num_workers=0: a training has at least one task that trains"):
+            self.estimator(num_workers=0).fit(table)
+        with self.assertRaisesRegex(ValueError, "servers=-1: "):
+            self.estimator(servers=-1).fit(table)
         with self.assertRaisesRegex(ValueError, "need 3 task slots at the same time, the cluster has [12]"):
             from stretto import spark
             spark.SLOTS_S = 0.5

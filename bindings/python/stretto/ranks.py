@@ -69,7 +69,7 @@ def prepare(ctx, job):
             seen = f.read()
     except OSError:
         seen = ""
-    return folder if seen == told[0]["token"] else None, told[0]["token"], mine
+    return folder if seen == told[0]["token"] else None, told[0], mine
 
 
 def write_part(path, batches):
@@ -250,7 +250,11 @@ def results(folder, out, parts):
 def attempt(ctx, job, batches):
     """One task of the stage; returns the rows of task 0."""
     me, size = ctx.partitionId(), len(ctx.getTaskInfos())
-    folder, token, programs = prepare(ctx, job)
+    folder, first, programs = prepare(ctx, job)
+    token = first["token"]
+    if not os.access(first["program"], os.X_OK):  # the launch lines of all ranks name the program of task 0
+        gather(ctx, refused="the executor on %s has no program %s, which is that of task 0: install it at the same path on every host"
+               % (socket.gethostname(), first["program"]))
     if folder is None:
         gather(ctx, refused="%s on host %s is not that of task 0: give work_dir a folder on a file system that all executors "
                "share" % (folder_of(job), socket.gethostname()))

@@ -196,6 +196,12 @@ def order_of(params):
 
 # ---------------------------------------------------------------------------------------------- the stage -------------------
 
+def need_workers(params):
+    for name, text, least in (("numWorkers", "num_workers", 1), ("servers", "servers", 0)):
+        if params.getOrDefault(name) < least:
+            raise ValueError("%s=%d: a training has at least one task that trains, and no fewer than 0 that only serve" % (text, params.getOrDefault(name)))
+
+
 def need_slots(spark, tasks):
     """A barrier stage needs all of its tasks at once."""
     context = spark.sparkContext
@@ -240,6 +246,7 @@ class StrettoForecaster(Estimator, ForecasterParams, DefaultParamsWritable, Defa
 
     def _fit(self, dataset):
         spark = dataset.sparkSession
+        need_workers(self)
         table, features = series_of(dataset, self)
         need_slots(spark, self.tasks())
         time = quoted(self.getOrDefault("timeCol"))
