@@ -89,6 +89,15 @@ static err fail_zip(const struct csv *c) {
     return FAIL_AT(E202, c->src.name, fix, "this is a zip file (perhaps a spreadsheet), not a text table");
 }
 
+/* Eight bytes with the length of a header of JSON, below 100 MB as safetensors demands, and the header. */
+static bool is_safetensors(const char *head, i64 n) { return n > 8 && head[8] == '{' && !memcmp(head + 4, "\0\0\0\0", 4); }
+
+static err fail_model(const struct csv *c) {
+    char fix[MEND_PATH + 60], from[MEND_PATH];
+    snprintf(fix, sizeof fix, "stretto info %s   (what it holds)   or   the file with the data", mend_from(c->src.name, from));
+    return FAIL_AT(E202, c->src.name, fix, "this is a file of weights, such as a model, not a text table");
+}
+
 err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n) {
     const char *name = c->src.name;
     if (n == 0) return FAIL_AT(E201, name, NULL, "the file is empty");
@@ -101,6 +110,7 @@ err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n) {
                        "the text is UTF-16 without a mark at its start that says so");
     if (n >= 4 && !memcmp(head, "PK\3\4", 4)) return fail_zip(c);
     if (is_json(head, n)) return fail_json(c);
+    if (is_safetensors(head, n)) return fail_model(c);
     for (size_t i = 0; i < COUNT(formats); i++)
         if (n >= formats[i].n && !memcmp(head, formats[i].magic, (size_t)formats[i].n))
             return FAIL_AT(E202, name, "write the data as CSV", "this is %s, not a text table", formats[i].what);
