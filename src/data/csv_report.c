@@ -89,7 +89,7 @@ static err fail_zip(const struct csv *c) {
     return FAIL_AT(E202, c->src.name, fix, "this is a zip file (perhaps a spreadsheet), not a text table");
 }
 
-/* Eight bytes with the length of a header of JSON, below 100 MB as safetensors demands, and the header. */
+/* Eight bytes with the length of a header of JSON, whose upper half is zero, and the header. */
 static bool is_safetensors(const char *head, i64 n) { return n > 8 && head[8] == '{' && !memcmp(head + 4, "\0\0\0\0", 4); }
 
 static err fail_model(const struct csv *c) {

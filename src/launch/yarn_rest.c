@@ -259,7 +259,7 @@ static void note_label(const struct js *labels, char all[YARN_LABELS]) {
 }
 
 /* What a node has: used and free together, as only their sum holds where YARN overbooks a node (less than nothing is free then).
-   Bounded, whatever the answer says. */
+ * Bounded, whatever the answer says. */
 static i64 node_has(const struct js *node, const char *used, const char *available) {
     const i64 most = (i64)1 << 30, a = js_i64(js_get(node, used), 0), b = js_i64(js_get(node, available), 0);
     return lmax(0, lmin(most, lmax(-most, lmin(most, a)) + lmax(-most, lmin(most, b))));

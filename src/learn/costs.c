@@ -93,7 +93,7 @@ static void line_of(const struct resources *r, const struct cost *c, struct tune
     line->seconds = dmax(c->seconds, 1e-12);
 }
 
-/* Does this process keep what it measures? */
+/* Does this process read the wisdom and keep there what it measures? */
 static bool keeps(const struct resources *r) { return comm_rank(r->comm) == 0 && r->wisdom && !r->wisdom->off; }
 
 /* Takes the cost unless a shorter one is known: what makes a wait longer is another program. */
@@ -125,7 +125,7 @@ static err to_wisdom(const struct resources *r, const struct costs *c, i32 from)
 }
 
 err costs_keep(const struct resources *r, const struct costs *c) {
-    return r->wisdom && !r->wisdom->off ? to_wisdom(r, c, 0) : 0;
+    return keeps(r) ? to_wisdom(r, c, 0) : 0;
 }
 
 /* ------------------------------------------------------------------ plans --------------------------------------------------- */
@@ -344,7 +344,7 @@ static err measure_here(struct measure *m, f64 most) {
     const i32 from = m->to->n;
     m->machine = mem_alloc(sizeof *m->machine);
     err e = m->machine ? 0 : -E601;
-    if (e >= 0 && first && most > 0 && r->wisdom && !r->wisdom->off) e = measure(m, most);
+    if (e >= 0 && most > 0 && keeps(r)) e = measure(m, most);
     u8 all = e >= 0 && m->effort && comm_local_size(r->comm) > 1 ? (u8)(1 + (m->effort - efforts)) : 0;
     if (comm_size(r->comm) > 1) TRY(comm_broadcast_slow(r->comm, "whether ranks measure costs", &all, sizeof all));
     TRY(e);
@@ -360,7 +360,7 @@ err costs_open(const struct net *net, const struct resources *r, i32 B, const st
     err e = 0;
     out->n = 0;
     if (net_sliced(net) || machine_is_apart(r->ranks ? r->ranks : r->machine)) return 0;
-    if (comm_rank(r->comm) == 0 && r->wisdom && !r->wisdom->off) e = from_wisdom(net, r, plan_grain(B, r->grains), out);
+    if (keeps(r)) e = from_wisdom(net, r, plan_grain(B, r->grains), out);
     out->ranks = comm_local_size(r->comm);
     if (e >= 0) e = measure_here(&m, most);
     pool_free(m.one);
