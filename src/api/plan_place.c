@@ -58,7 +58,8 @@ err plan_place(const struct plan_request *q, const char *method, struct str *out
     err e = placed_graph(q->net, costs, costs->grain, costs->ngrain, &g);
     plan_free(costs);
     TRY(e);
-    e = place_machine_of(q->machine, q->machine->device[0].gflops, &m);
+    const struct device *measured = &q->machine->device[0]; /* by the serial plan, with its share */
+    e = place_machine_of(q->machine, measured->gflops * measured->share, &m);
     if (e >= 0) {
         e = table(method, &g, &m, out);
         place_machine_free(&m);

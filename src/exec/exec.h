@@ -116,6 +116,9 @@ struct task_span {
 };
 void exec_trace(struct exec *x, bool on); /* records spans in a ring; off by default */
 i32 exec_spans(const struct exec *x, struct task_span *out, i32 max);
+/* The newest span of each task of this rank, last [ntask]; t1 0: of another rank, or ran with another task (`blocks`).  False: a
+ * worker has more tasks than the trace keeps. */
+bool exec_step_spans(const struct exec *x, struct plan_span *last);
 /* The copies to and from a device in those steps, from `since` on; 0 where memory is the host's. */
 i32 exec_copies(const struct exec *x, f64 since, struct task_span *out, i32 max);
 /* Duration of the last step on virtual devices, by their clock; 0 for real devices. */

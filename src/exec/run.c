@@ -221,6 +221,19 @@ void exec_trace(struct exec *x, bool on) {
     x->trace = on;
 }
 
+bool exec_step_spans(const struct exec *x, struct plan_span *last) {
+    memset(last, 0, x->plan->ntask * sizeof *last);
+    for (u32 w = 0; w < x->nqueue; w++) {
+        const struct queue *q = &x->queue[w];
+        if (!q->ring || q->n > TRACE_RING) return false;
+        for (u32 i = q->nrecord - (u32)lmin(q->nrecord, q->n); i != q->nrecord; i++) {
+            const struct record *r = &q->ring[i % TRACE_RING];
+            last[r->task] = (struct plan_span){r->t0, r->t1};
+        }
+    }
+    return true;
+}
+
 /* Copies the newest spans: an equal number from each queue, in order of time within a queue. */
 i32 exec_spans(const struct exec *x, struct task_span *out, i32 max) {
     i32 n = 0;

@@ -61,9 +61,13 @@ static void count_bytes(struct exec *x, u32 task) {
 }
 
 static err room(const struct exec *x) {
-    for (i32 d = 0; d < x->plan->ndevice; d++)
-        TRY(x->dev->fits(&x->plan->place[d].device, x->plan->place[d].name, plan_device_bytes(x->plan, (u32)d)));
-    return 0;
+    i64 *bytes;
+    NEW(bytes, x->plan->ndevice + 1);
+    err e = plan_device_bytes(x->plan, bytes);
+    for (i32 d = 0; d < x->plan->ndevice && e >= 0; d++)
+        e = x->dev->fits(&x->plan->place[d].device, x->plan->place[d].name, bytes[d]);
+    mem_free(bytes);
+    return e;
 }
 
 err virtual_bind(struct exec *x) {

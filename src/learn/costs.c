@@ -34,7 +34,8 @@ static bool read_work(const char *text, struct cost *c) {
     if (sscanf(text, "%15[a-z]:%16llx:%7[a-z]:%d:%d:%lld", kind, &shape, busy, &members, &steps, &size) != 6) return false;
     for (u8 k = 0; k < COST_NKIND; k++)
         if (strcmp(kind, cost_names[k]) == 0) c->kind = k;
-    if (c->kind == COST_NKIND || members < 0 || members > UINT16_MAX || steps < 0 || size < 1) return false;
+    if (c->kind == COST_NKIND || members < 0 || members > UINT16_MAX || size < 1) return false;
+    if (steps < 0 && c->kind != TASK_BWD) return false; /* costs.h: the chunk that backward reaches last */
     c->shape = shape;
     c->busy = strcmp(busy, "busy") == 0;
     c->members = (u16)members;
@@ -54,11 +55,11 @@ static void line_key(const struct resources *r, struct tune_seconds *line) {
                  comm_transport(r->comm)[0]);
 }
 
-/* Is it the work of an op of the net, or of no op (costs_key)? */
-static bool concerns(const struct net *n, i32 grain, const struct cost *c) {
+/* Is it the work of an op of the net, or of ranges of its weights and gradients (costs_key)? */
+static bool concerns(const struct net *n, i32 B, i32 grain, const struct cost *c) {
     if (c->kind != TASK_FWD && c->kind != TASK_BWD && c->kind != TASK_PREP && c->kind != TASK_DW &&
         c->kind != TASK_DX)
-        return true;
+        return c->size <= lmax(1, n->ntheta) * (1 + ceil_div(B, grain));
     for (i32 l = 0; l < n->nop; l++)
         if (costs_shape(n, l, grain) == c->shape) return true;
     return false;
@@ -72,7 +73,8 @@ static bool holds_here(const struct resources *r, const struct cost *c) {
 }
 
 /* The newest lines; half of the table stays free for what is measured now. */
-static err from_wisdom(const struct net *n, const struct resources *r, i32 grain, struct costs *out) {
+static void from_wisdom(const struct net *n, const struct resources *r, i32 B, struct costs *out) {
+    const i32 grain = plan_grain(B, r->grains);
     const struct wisdom *w = r->wisdom;
     struct tune_seconds like;
     line_key(r, &like);
@@ -80,11 +82,10 @@ static err from_wisdom(const struct net *n, const struct resources *r, i32 grain
         const struct tune_seconds *line = &w->cost[i];
         struct cost c;
         if (line->threads != like.threads || strcmp(line->cpu, like.cpu) != 0 || strcmp(line->table, like.table) != 0) continue;
-        if (!read_work(line->work, &c) || !concerns(n, grain, &c) || !holds_here(r, &c)) continue;
+        if (!read_work(line->work, &c) || !concerns(n, B, grain, &c) || !holds_here(r, &c)) continue;
         c.seconds = line->seconds;
-        TRY(costs_put(out, c));
+        costs_put(out, c);
     }
-    return 0;
 }
 
 static void line_of(const struct resources *r, const struct cost *c, struct tune_seconds *line) {
@@ -107,7 +108,8 @@ static err put_least(const struct resources *r, struct costs *to, struct cost c)
         line_of(r, was, &line);
         return wisdom_put_cost(r->wisdom, &line);
     }
-    return costs_put(to, c);
+    costs_put(to, c);
+    return 0;
 }
 
 /* Stores the costs from number `from` on. */
@@ -197,7 +199,7 @@ static err learn_plan(struct measure *m, struct plan *p, struct pool *pool, bool
     const bool whole = pool == m->r->pool; /* as training will run it */
     NEW(got.seconds, p->ntask + 1);
     err e = probe_plan(&m->probe, p, pool, &got);
-    const bool learns = e >= 0 && !(busy && got.disturbed); /* without busy costs, those of a worker alone hold */
+    const bool learns = e >= 0 && got.step > 0 && !(busy && got.disturbed); /* without busy costs, those of a worker alone hold */
     if (learns) e = costs_learn(m->to, p, m->probe.net, got.seconds, busy);
     if (learns && e >= 0 && whole && comm_rank(m->r->comm) == 0) e = learn_waits(m, p, &got);
     mem_free(got.seconds);
@@ -259,11 +261,11 @@ static err crowd_plan(struct measure *m, const char *cut, i32 devices) {
     err e = plan_for(m, cut, devices, &p);
     u8 go = first && e >= 0 && p && lacks(m, p, true); /* a rank that fails still takes part in the broadcast */
     const err told = comm_broadcast_slow(m->r->comm, "whether costs are measured", &go, sizeof go);
-    if (e >= 0) e = told;
-    if (e >= 0 && go && p) e = learn_plan(m, p, m->r->pool, true);
-    if (e == -E601) err_clear();
+    if (e >= 0 && told >= 0 && go && p) e = learn_plan(m, p, m->r->pool, true);
     plan_free(p);
-    return e == -E601 ? 0 : e;
+    TRY(told);
+    if (e == -E601) err_clear();
+    return comm_agree(m->r->comm, "costs of busy workers", e == -E601 ? 0 : e);
 }
 
 /* Costs of busy workers: all ranks run the same plans together, since ranks of a host share memory bandwidth and power. */
@@ -291,13 +293,12 @@ static err choose_effort(struct measure *m, f64 most) {
 }
 
 /* The lower of two measurements of each kind of work. */
-static err take_lower(struct costs *c, const struct costs *other) {
+static void take_lower(struct costs *c, const struct costs *other) {
     for (i32 i = 0; i < c->n; i++) {
         const struct cost *found = costs_find(other, &c->at[i]);
         if (found) c->at[i].seconds = dmin(c->at[i].seconds, found->seconds);
     }
-    for (i32 i = 0; i < other->n; i++) TRY(costs_put(c, other->at[i]));
-    return 0;
+    for (i32 i = 0; i < other->n; i++) costs_put(c, other->at[i]);
 }
 
 /* The second round starts from what was known before the first. */
@@ -309,7 +310,7 @@ static err two_rounds(struct measure *m) {
     err e = measure_all(m);
     m->to = known;
     if (e >= 0) e = measure_all(m);
-    if (e >= 0) e = take_lower(known, first);
+    if (e >= 0) take_lower(known, first);
     mem_free(first);
     return e;
 }
@@ -346,8 +347,8 @@ static err measure_here(struct measure *m, f64 most) {
     err e = m->machine ? 0 : -E601;
     if (e >= 0 && most > 0 && keeps(r)) e = measure(m, most);
     u8 all = e >= 0 && m->effort && comm_local_size(r->comm) > 1 ? (u8)(1 + (m->effort - efforts)) : 0;
-    if (comm_size(r->comm) > 1) TRY(comm_broadcast_slow(r->comm, "whether ranks measure costs", &all, sizeof all));
-    TRY(e);
+    TRY(comm_agree(r->comm, "costs of a worker alone", e));
+    TRY(comm_broadcast_slow(r->comm, "whether ranks measure costs", &all, sizeof all));
     if (all) {
         m->effort = &efforts[all - 1];
         TRY(crowd(m));
@@ -357,14 +358,13 @@ static err measure_here(struct measure *m, f64 most) {
 
 err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, f64 most, struct costs *out) {
     struct measure m = {.r = r, .to = out, .probe = {.net = net, .kern = r->kern, .optim = optim, .B = B, .most = MOST_S}};
-    err e = 0;
     out->n = 0;
     if (net_sliced(net) || machine_is_apart(r->ranks ? r->ranks : r->machine)) return 0;
-    if (keeps(r)) e = from_wisdom(net, r, plan_grain(B, r->grains), out);
+    if (keeps(r)) from_wisdom(net, r, B, out);
     out->ranks = comm_local_size(r->comm);
-    if (e >= 0) e = measure_here(&m, most);
+    err e = measure_here(&m, most);
     pool_free(m.one);
     mem_free(m.machine);
-    TRY(e);
+    TRY(comm_agree(r->comm, "costs", e));
     return comm_size(r->comm) > 1 ? share(r, out) : 0;
 }

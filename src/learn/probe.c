@@ -11,7 +11,7 @@
 #include "model/layer.h"
 #include "step/step.h"
 
-enum { WARM = 2, SAMPLES_LEAST = 3, SAMPLES = 15, SPANS = 4096, SEEN_TASKS = 1024 };
+enum { WARM = 2, SAMPLES_LEAST = 3, SAMPLES = 15, SEEN_TASKS = 1024 };
 #define WARM_S 0.02   /* the system spreads new threads over the cores in this time */
 #define CORES_HAD 0.9 /* of the step, by each worker on average */
 #define PATIENCE 4    /* times the time for the steps, for undisturbed ones */
@@ -57,8 +57,8 @@ struct samples {
     i32 n, disturbed;
     f64 *task;                             /* [ntask][SAMPLES] */
     f64 step[SAMPLES], around[SAMPLES], wake[SAMPLES], seen[SAMPLES], gap[SAMPLES];
-    struct task_span *span;                /* [SPANS] */
-    struct plan_span *last;                /* [ntask] spans of the step; t1 0 = ran with another task */
+    struct plan_span *last;                /* [ntask] spans of the step (exec_step_spans) */
+    f64 *free_at;                          /* [ndevice] scratch of seen_of */
 };
 
 /* Until the first task of each other worker, if it waits for none. */
@@ -76,9 +76,10 @@ static f64 wake_of(const struct plan *p, const struct plan_span *last, f64 begin
 
 /* From the end of the last task that a task needs, which another device ran, until the task begins: the median of those before
  * which their device had nothing else to do. */
-static f64 seen_of(const struct plan *p, const struct plan_span *last) {
-    f64 free_at[MACHINE_THREADS] = {0}, all[SEEN_TASKS];
+static f64 seen_of(const struct plan *p, const struct plan_span *last, f64 *free_at) {
+    f64 all[SEEN_TASKS];
     i32 n = 0;
+    memset(free_at, 0, (size_t)p->ndevice * sizeof *free_at);
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
         f64 need = 0;
@@ -99,12 +100,9 @@ static f64 gap_of(const struct plan *p, const struct plan_span *last, f64 all) {
     return n > 1 ? dmax(0, all) / (n - 1) : 0;
 }
 
-void samples_read(struct samples *to, const struct exec *x, const struct plan *p, f64 took) {
+bool samples_read(struct samples *to, const struct exec *x, const struct plan *p, f64 took) {
     f64 begin = 0, end = 0;
-    if (to->n == SAMPLES) return;
-    const i32 n = exec_spans(x, to->span, SPANS);
-    memset(to->last, 0, p->ntask * sizeof *to->last);
-    for (i32 i = 0; i < n; i++) to->last[to->span[i].task] = (struct plan_span){to->span[i].t0, to->span[i].t1};
+    if (to->n == SAMPLES || !exec_step_spans(x, to->last)) return false;
     for (u32 i = 0; i < p->ntask; i++) end = dmax(end, to->last[i].t1);
     begin = end;
     for (u32 i = 0; i < p->ntask; i++) {
@@ -115,9 +113,10 @@ void samples_read(struct samples *to, const struct exec *x, const struct plan *p
     to->step[to->n] = took;
     to->around[to->n] = dmax(0, took - (end - begin));
     to->wake[to->n] = wake_of(p, to->last, begin);
-    to->seen[to->n] = seen_of(p, to->last);
+    to->seen[to->n] = seen_of(p, to->last, to->free_at);
     to->gap[to->n] = gap_of(p, to->last, end - begin);
     to->n++;
+    return true;
 }
 
 /* Did all workers have a core for themselves?  They spin where they wait. */
@@ -137,7 +136,7 @@ static err sample(const struct probe *of, struct step *s, const struct plan *p, 
         TRY(step_run(s, &step, &r));
         const f64 t1 = clock_now();
         const bool quiet = workers < p->ndevice || undisturbed(p, clock_cpu() - cpu, t1 - t0);
-        if (quiet || t1 > last) samples_read(to, step_exec(s), p, t1 - t0);
+        if ((quiet || t1 > last) && !samples_read(to, step_exec(s), p, t1 - t0)) return 0;
         to->disturbed += !quiet && t1 > last;
     }
     return 0;
@@ -157,8 +156,8 @@ err samples_new(const struct plan *p, struct arena *a, struct samples **out) {
     struct samples *s;
     ARENA_NEW(a, s, 1);
     ARENA_NEW(a, s->task, (i64)p->ntask * SAMPLES);
-    ARENA_NEW(a, s->span, SPANS);
     ARENA_NEW(a, s->last, p->ntask + 1);
+    ARENA_NEW(a, s->free_at, p->ndevice);
     *out = s;
     return 0;
 }

@@ -28,8 +28,9 @@ struct probe_result {
 struct samples;
 struct exec;
 err samples_new(const struct plan *p, struct arena *a, struct samples **out); /* in the arena; E601 */
-/* The last step, which took so long (0 = not known); the exec traces.  No effect once there are enough. */
-void samples_read(struct samples *s, const struct exec *x, const struct plan *p, f64 took);
+/* The last step, which took so long (0 = not known); the exec traces.  False, without effect: there are enough, or a worker has
+ * more tasks than the trace keeps. */
+bool samples_read(struct samples *s, const struct exec *x, const struct plan *p, f64 took);
 void samples_end(struct samples *s, const struct plan *p, struct probe_result *out);
 
 /* Inputs of a training step: numbers of a normal distribution, categories at random, whole lengths.  In the arena; E601.  Not for

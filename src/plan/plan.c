@@ -3,6 +3,9 @@
  * The list schedule: devices run their tasks in plan order, each task waits for those it depends on. */
 #include "plan/plan.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "base/mem.h"
 
 void plan_free(struct plan *p) {
@@ -28,20 +31,70 @@ const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end) {
     return NULL;
 }
 
-i64 plan_device_bytes(const struct plan *p, u32 device) {
-    struct plan_range *range = mem_alloc((p->nbuf + 1) * sizeof *range);
-    i64 sum = 0;
-    for (u32 i = 0; range && i < p->ntask; i++) {
-        const struct task *t = &p->task[i];
-        for (u32 k = t->use0; t->device == device && k < t->use0 + t->nuse; k++) {
-            const struct use *u = &p->use[k];
-            plan_range_add(&range[u->buf], u->lo, u->hi);
+err plan_group(const struct plan *p, bool by_rank, struct arena *a, struct plan_groups *out) {
+    const i32 groups = by_rank ? p->nrank : p->ndevice;
+    u32 *at;
+    ARENA_NEW(a, out->first, groups + 1);
+    ARENA_NEW(a, out->task, p->ntask + 1);
+    ARENA_NEW(a, at, groups + 1);
+    for (i32 pass = 0; pass < 2; pass++) {
+        for (u32 i = 0; i < p->ntask; i++) {
+            const u32 device = p->task[i].device, g = by_rank ? (u32)p->place[device].rank : device;
+            if (pass) out->task[at[g]++] = i;
+            else out->first[g + 1]++;
+        }
+        for (i32 g = 0; g < groups && !pass; g++) out->first[g + 1] += out->first[g];
+        memcpy(at, out->first, ((size_t)groups + 1) * sizeof *at);
+    }
+    return 0;
+}
+
+/* The ranges that the tasks of a group use: of `n` buffers, whose numbers are in `touched`. */
+struct used {
+    struct plan_range *range; /* [nbuf] of buffers that are not touched: 0 */
+    u32 *touched, n;
+};
+
+static void use_ranges(const struct plan *p, const struct plan_groups *by, i32 group, struct used *u) {
+    for (u32 i = by->first[group]; i < by->first[group + 1]; i++) {
+        const struct task *t = &p->task[by->task[i]];
+        for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+            const struct use *use = &p->use[k];
+            if (u->range[use->buf].hi == 0 && use->hi > 0) u->touched[u->n++] = use->buf;
+            plan_range_add(&u->range[use->buf], use->lo, use->hi);
         }
     }
-    for (u32 b = 0; range && b < p->nbuf; b++)
-        if (range[b].hi > range[b].lo) sum += (i64)pbuf_bytes(&p->buf[b], range[b].lo, range[b].hi);
-    mem_free(range);
+}
+
+/* Their bytes; none is touched after it. */
+static i64 take_bytes(const struct plan *p, struct used *u) {
+    i64 sum = 0;
+    for (; u->n > 0; u->n--) {
+        const u32 b = u->touched[u->n - 1];
+        sum += (i64)pbuf_bytes(&p->buf[b], u->range[b].lo, u->range[b].hi);
+        u->range[b] = (struct plan_range){0};
+    }
     return sum;
+}
+
+static err group_bytes(const struct plan *p, struct arena *a, i64 *bytes) {
+    struct plan_groups by;
+    struct used u = {0};
+    TRY(plan_group(p, false, a, &by));
+    ARENA_NEW(a, u.range, p->nbuf + 1);
+    ARENA_NEW(a, u.touched, p->nbuf + 1);
+    for (i32 d = 0; d < p->ndevice; d++) {
+        use_ranges(p, &by, d, &u);
+        bytes[d] = take_bytes(p, &u);
+    }
+    return 0;
+}
+
+err plan_device_bytes(const struct plan *p, i64 *bytes) {
+    struct arena a = {0};
+    const err e = group_bytes(p, &a, bytes);
+    arena_free(&a);
+    return e;
 }
 
 /* When a task can start: its device is free, what it needs is done. */
@@ -62,7 +115,7 @@ f64 plan_schedule(const struct plan *p, struct plan_span *span) {
     f64 free_at[MACHINE_DEVICES] = {0}, end = 0;
     struct plan_span *own = NULL;
     if (!span) span = own = mem_alloc((p->ntask + 1) * sizeof *span);
-    if (!span) return 0;
+    if (!span) return (f64)INFINITY; /* no plan of which nothing is known is chosen */
     for (i32 d = 1; d < p->ndevice; d++) free_at[d] = p->waits.wake;
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
@@ -74,5 +127,5 @@ f64 plan_schedule(const struct plan *p, struct plan_span *span) {
         end = dmax(end, span[i].t1);
     }
     mem_free(own);
-    return end + p->waits.around;
+    return end + p->waits.around + p->waits.fetch;
 }

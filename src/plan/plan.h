@@ -123,6 +123,7 @@ struct plan_waits {
     f64 around; /* before the first task of a step and after the last one */
     f64 wake;   /* until devices but the first begin */
     f64 seen;   /* until another device sees that a task is done */
+    f64 fetch;  /* until ranks of one host have the weights that others have updated */
 };
 
 struct plan {
@@ -154,9 +155,15 @@ err plan_deps(struct plan *p);  /* derives p->dep and each task's dep0, ndep */
 struct plan_span {
     f64 t0, t1; /* seconds */
 };
-/* Bytes of all ranges that the device's tasks use. */
-i64 plan_device_bytes(const struct plan *p, u32 device);
 f64 plan_schedule(const struct plan *p, struct plan_span *span);
+
+/* Tasks by device, or by rank: those of group g are task[first[g]] .. task[first[g + 1] - 1], in the order of the plan. */
+struct plan_groups {
+    u32 *first, *task; /* [groups + 1], [ntask], in the arena of the caller */
+};
+err plan_group(const struct plan *p, bool by_rank, struct arena *a, struct plan_groups *out);
+/* Bytes of all ranges that the tasks of each device use; bytes [ndevice].  E601 */
+err plan_device_bytes(const struct plan *p, i64 *bytes);
 
 /* The table of element `at`, and where it ends; NULL = none, and where the next one begins (INT64_MAX = nowhere). */
 const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end);

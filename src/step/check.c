@@ -20,6 +20,8 @@ struct cover {
     i64 t0, t1, lo, hi; /* zero: [t0,t1) of theta */
 };
 
+_Static_assert(NET_OPS < 99, "forward, zero and backward have numbers of their own in serial_order");
+
 enum { KINDS = TASK_NKIND + PLAN_PARTS, GROUPS = KINDS * NET_OPS, NOWHERE = 0x7fffffff }; /* each part of a dw is a kind */
 
 static int by_group_and_place(const void *a, const void *b) {
@@ -30,10 +32,24 @@ static int by_group_and_place(const void *a, const void *b) {
     return x->task < y->task ? -1 : x->task > y->task;
 }
 
-static i32 pair_index(const struct merge_pair *pair, i32 n, i32 a, i32 b) {
-    for (i32 i = 0; i < n; i++)
-        if (pair[i].a == a && pair[i].b == b) return i;
-    return -1;
+/* The pairs of the merge tree, and which of them takes a gradient vector away: each but vector 0 is the second one of a pair. */
+struct pairs {
+    struct merge_pair *pair; /* [ngrain] */
+    i32 n, ngrain, *of; /* [ngrain] */
+};
+
+static i32 pair_index(const struct pairs *p, i32 a, i32 b) {
+    return b > 0 && b < p->ngrain && p->pair[p->of[b]].a == a ? p->of[b] : -1;
+}
+
+static bool find_pairs(i32 ngrain, struct arena *a, struct pairs *out) {
+    *out = (struct pairs){.ngrain = ngrain};
+    out->pair = arena_new(a, ((size_t)ngrain + 1) * sizeof *out->pair);
+    out->of = arena_new(a, ((size_t)ngrain + 1) * sizeof *out->of);
+    if (!out->pair || !out->of) return false;
+    out->n = merge_pairs(ngrain, out->pair);
+    for (i32 k = 0; k < out->n; k++) out->of[out->pair[k].b] = k;
+    return true;
 }
 
 /* True for tasks over rows; all others cover a range of theta. */
@@ -88,16 +104,42 @@ static bool is_split(const struct plan *p, const struct task *t) {
     return some && netplan(p)->at.units[t->op] != PBUF_NONE;
 }
 
+/* The first split task of each op over each grain: a team. */
+struct firsts {
+    u32 *task; /* [nop][ngrain] */
+};
+
+/* The grains that a task's rows touch, of those that there are. */
+static void grains_of(const struct plan *p, const struct task *t, i32 *g0, i32 *g1) {
+    *g0 = imax(0, t->box.b0 / p->grain);
+    *g1 = imin(p->ngrain, ceil_div(t->box.b1, p->grain));
+}
+
+static bool find_firsts(const struct plan *p, const struct net *n, struct arena *a, struct firsts *out) {
+    i32 g0, g1;
+    out->task = arena_new(a, ((size_t)n->nop * (size_t)p->ngrain + 1) * sizeof *out->task);
+    for (u32 i = p->ntask; out->task && i-- > 0;) {
+        const struct task *t = &p->task[i];
+        if (!t->split || t->op >= n->nop) continue;
+        grains_of(p, t, &g0, &g1);
+        for (i32 g = g0; g < g1; g++) out->task[t->op * p->ngrain + g] = i;
+    }
+    return out->task != NULL;
+}
+
 /* True if the members are on the devices of this op's first split task over these rows. */
-static bool same_places(const struct plan *p, const struct task *t) {
-    const struct task *first = p->task;
-    while (first->op != t->op || !first->split || first->box.b1 <= t->box.b0 || first->box.b0 >= t->box.b1) first++;
+static bool same_places(const struct plan *p, const struct firsts *firsts, const struct task *t) {
+    i32 g0, g1;
+    grains_of(p, t, &g0, &g1);
+    u32 at = (u32)(t - p->task);
+    for (i32 g = g0; g < g1; g++) at = at < firsts->task[t->op * p->ngrain + g] ? at : firsts->task[t->op * p->ngrain + g];
+    const struct task *first = &p->task[at];
     bool same = first->members == t->members && first->box.b0 <= t->box.b0 && first->box.b1 >= t->box.b1;
     for (u32 k = 0; k < t->members && same; k++) same = first[k].device == t[k].device;
     return same;
 }
 
-static const char *split_team(const struct plan *p, const struct net *n, u32 i) {
+static const char *split_team(const struct plan *p, const struct net *n, const struct firsts *firsts, u32 i) {
     const struct task *t = &p->task[i];
     const bool gathers = t->kind == TASK_GATHER || t->kind == TASK_DGATHER;
     const bool one_step = t->box.t1 == t->box.t0 + 1, all = t->box.t0 == 0 && t->box.t1 == n->op[t->op].T;
@@ -106,14 +148,15 @@ static const char *split_team(const struct plan *p, const struct net *n, u32 i) 
     if (!t->split || t->members < 2) return "ranks share the units of this op: a member as split 0/2 is needed";
     if (t->kind == TASK_DW && !all) return "a weight gradient has all steps";
     const char *bad = members(p, i, false);
-    return bad || t->member > 0 || same_places(p, t) ? bad : "members of an op must be on the same devices in all its tasks";
+    if (bad || t->member > 0 || same_places(p, firsts, t)) return bad;
+    return "members of an op must be on the same devices in all its tasks";
 }
 
 /* Describes what is wrong with the team or chain that starts at task i, or with a member without a team; NULL = nothing. */
-static const char *team(const struct plan *p, const struct net *n, u32 i) {
+static const char *team(const struct plan *p, const struct net *n, const struct firsts *firsts, u32 i) {
     const struct task *t = &p->task[i];
     const bool walks = task_walks(t) && t->op < n->nop;
-    if (t->op < n->nop && is_split(p, t)) return split_team(p, n, i);
+    if (t->op < n->nop && is_split(p, t)) return split_team(p, n, firsts, i);
     if (t->split || t->kind >= TASK_GATHER) return "ranks of this plan do not share the units of this op";
     if (walks && op_is_chain(&n->op[t->op])) return chain(p, i);
     if (task_is_chunk(t, n) && !n->op[t->op].layer->steps) return "this op cannot be done in parts of its steps";
@@ -126,7 +169,7 @@ static const char *team(const struct plan *p, const struct net *n, u32 i) {
 }
 
 /* Group of a task (merges: one per pair, after the others); false when a range or an index is outside. */
-static bool classify(const struct plan *p, const struct net *n, const struct merge_pair *pair, i32 npair, const struct task *t,
+static bool classify(const struct plan *p, const struct net *n, const struct pairs *pairs, const struct task *t,
                      struct cover *out) {
     if (t->op >= n->nop) return false;
     if (t->member > 0 && !op_is_chain(&n->op[t->op])) { /* checked with its team */
@@ -150,7 +193,7 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
     if (zeroes && (out->t0 < 0 || out->t1 <= out->t0 || out->t1 > lmax(1, netplan(p)->ntheta))) return false;
     if (walks && (out->t0 < 0 || out->t1 <= out->t0 || out->t1 > n->op[t->op].T)) return false;
     if (t->kind == TASK_MERGE) {
-        i32 k = pair_index(pair, npair, t->node_a, t->node_b);
+        const i32 k = pair_index(pairs, t->node_a, t->node_b);
         if (k < 0) return false;
         out->group = GROUPS + (u32)k;
     }
@@ -223,7 +266,7 @@ static const char *tiles(const struct plan *p, const struct net *n, const struct
 }
 
 /* Place of a task in the serial order; tasks of equal place never touch the same range.  Chunks of an op follow each other. */
-static f64 serial_order(const struct net *n, const struct task *t, const struct merge_pair *pair, i32 npair) {
+static f64 serial_order(const struct net *n, const struct task *t, const struct pairs *pairs) {
     const f64 T = task_forms[t->kind].steps || t->split ? n->op[t->op].T : 1;
     switch (t->kind) {
         case TASK_PREP:
@@ -244,7 +287,7 @@ static f64 serial_order(const struct net *n, const struct task *t, const struct 
             if (t->split) return 200 - t->op + (T - 0.125) / T;
             return 200.5 - t->op + 0.4 * t->node_a / t->node_b;
         case TASK_MERGE:
-            return 300 + pair[pair_index(pair, npair, t->node_a, t->node_b)].level;
+            return 300 + pairs->pair[pair_index(pairs, t->node_a, t->node_b)].level;
         case TASK_NORM:
             return 400;
         default:
@@ -252,10 +295,12 @@ static f64 serial_order(const struct net *n, const struct task *t, const struct 
     }
 }
 
-static const char *ordered(const struct plan *p, const struct net *n, const struct merge_pair *pair, i32 npair, u32 *task) {
+/* order: [ntask] scratch. */
+static const char *ordered(const struct plan *p, const struct net *n, const struct pairs *pairs, f64 *order, u32 *task) {
+    for (u32 i = 0; i < p->ntask; i++) order[i] = serial_order(n, &p->task[i], pairs);
     for (u32 i = 0; i < p->ntask; i++)
         for (u32 k = p->task[i].dep0; k < p->task[i].dep0 + p->task[i].ndep; k++)
-            if (serial_order(n, &p->task[p->dep[k]], pair, npair) >= serial_order(n, &p->task[i], pair, npair)) {
+            if (order[p->dep[k]] >= order[i]) {
                 *task = i;
                 return "this task comes after one that needs its result";
             }
@@ -289,22 +334,23 @@ const char *plan_check(const struct plan *p, const struct net *n, u32 *task) {
     *task = p->ntask;
     const char *bad = NULL;
     struct cover *cover = arena_new(&a, (p->ntask + 1) * sizeof *cover);
-    struct merge_pair *pair = arena_new(&a, ((size_t)p->ngrain + 1) * sizeof *pair);
-    if (!cover || !pair) {
+    f64 *order = arena_new(&a, (p->ntask + 1) * sizeof *order);
+    struct pairs pairs;
+    struct firsts firsts;
+    if (!cover || !order || !find_pairs(p->ngrain, &a, &pairs) || !find_firsts(p, n, &a, &firsts)) {
         arena_free(&a);
         return "there is not enough memory to check the plan";
     }
-    i32 npair = merge_pairs(p->ngrain, pair);
     for (u32 i = 0; i < p->ntask && !bad; i++) {
-        bad = team(p, n, i);
-        if (!bad && !classify(p, n, pair, npair, &p->task[i], &cover[i]))
+        bad = team(p, n, &firsts, i);
+        if (!bad && !classify(p, n, &pairs, &p->task[i], &cover[i]))
             bad = "a range is outside the step, empty, or not cut at a grain";
         cover[i].task = i;
         if (bad) *task = i;
     }
     if (!bad && p->ntask) qsort(cover, p->ntask, sizeof *cover, by_group_and_place);
-    if (!bad) bad = tiles(p, n, cover, p->ntask, npair, task);
-    if (!bad) bad = ordered(p, n, pair, npair, task);
+    if (!bad) bad = tiles(p, n, cover, p->ntask, pairs.n, task);
+    if (!bad) bad = ordered(p, n, &pairs, order, task);
     if (!bad) bad = ranks(p, task);
     arena_free(&a);
     return bad;

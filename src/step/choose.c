@@ -26,14 +26,8 @@ struct search {
     i64 tasks; /* of all plans so far */
 };
 
-static i64 fullest(const struct plan *p) {
-    i64 most = 0;
-    for (i32 d = 0; d < p->ndevice; d++) most = lmax(most, plan_device_bytes(p, (u32)d));
-    return most;
-}
-
 /* Keeps the name and the costs of a plan if it is among the best. */
-static void rank(struct search *s, const struct plan *p) {
+static void rank(struct search *s, const struct plan *p, i64 bytes) {
     i32 at = s->ntop;
     while (at > 0 && p->predicted < s->top[at - 1].seconds) at--;
     if (at == PLAN_CHOICES) return;
@@ -41,22 +35,28 @@ static void rank(struct search *s, const struct plan *p) {
     for (i32 k = s->ntop - 1; k > at; k--) s->top[k] = s->top[k - 1];
     snprintf(s->top[at].name, sizeof s->top[at].name, "%s", p->strategy);
     s->top[at].seconds = p->predicted;
-    s->top[at].bytes = fullest(p);
+    s->top[at].bytes = bytes;
 }
 
 /* Costs a product.  *seconds: of its step; < 0 = it does not apply. */
 static err consider(struct search *s, const struct product *cuts, f64 *seconds) {
     struct plan *p = NULL;
     *seconds = -1;
-    const err e = planner_plan(s->q, cuts, false, &p);
+    struct plan_memory memory;
+    err e = planner_plan(s->q, cuts, false, &p);
     if (e == -E401) return 0;
     TRY(e);
-    const bool fits = plan_overfull(p, s->q->machine) < 0, first = !s->best || (fits && !s->fits);
+    e = plan_memory(p, s->q->machine, &memory);
+    const bool fits = memory.over < 0, first = !s->best || (fits && !s->fits);
+    if (e < 0) {
+        plan_free(p);
+        return e;
+    }
     *seconds = p->predicted;
     s->tried++;
     s->tasks += p->ntask;
     if (first) s->ntop = 0;
-    if (first || fits == s->fits) rank(s, p);
+    if (first || fits == s->fits) rank(s, p, memory.most);
     if (first || (fits == s->fits && p->predicted < s->best->predicted)) {
         plan_free(s->best);
         s->best = p;

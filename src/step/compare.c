@@ -15,14 +15,15 @@ static void cell_bytes(i64 bytes, char *out, size_t size) {
         snprintf(out, size, "%.*f %s", bytes < 1024 ? 0 : 1, v, unit);
 }
 
-static void row(const struct plan *p, f64 serial, struct str *out) {
+static err row(const struct plan *p, const struct machine *m, f64 serial, struct str *out) {
     char exchange[32], peak[32];
-    i64 most = 0;
-    for (i32 d = 0; d < p->ndevice; d++) most = lmax(most, plan_device_bytes(p, (u32)d));
+    struct plan_memory memory;
+    TRY(plan_memory(p, m, &memory));
     cell_bytes(p->exchange_bytes, exchange, sizeof exchange);
-    cell_bytes(most, peak, sizeof peak);
+    cell_bytes(memory.most, peak, sizeof peak);
     str_addf(out, "%-26s%8.2f%10.2f%10s%13s  %s", p->strategy, p->predicted * 1e3, serial / p->predicted, exchange, peak,
              p->exact ? "yes" : "no");
+    return 0;
 }
 
 /* A row for a strategy that does not apply; *why NULL = it applies. */
@@ -40,17 +41,17 @@ static err applied(const struct plan_request *q, const char *parallel, f64 seria
     struct plan_request r = *q;
     struct plan *p;
     r.parallel = parallel;
-    const err e = plan_make(&r, &p);
+    err e = plan_make(&r, &p);
     if (e == -E601) {
         str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", parallel, "-", "-", "-", "-", err_last()->text);
         err_clear();
         return str_ok(out);
     }
     TRY(e);
-    row(p, serial, out);
+    e = row(p, q->machine, serial, out);
     str_add(out, "\n");
     plan_free(p);
-    return 0;
+    return e;
 }
 
 static err one(const struct plan_request *q, const struct strategy *s, struct planner *scratch, f64 serial, struct str *out) {
@@ -103,12 +104,12 @@ static err cut_row(const struct plan_request *q, struct planner *scratch, f64 se
     TRY(plan_make(&r, &p));
     for (i32 l = 0; l < q->net->nop; l++) T = imax(T, q->net->op[l].T);
     const i32 devices = at_work(p);
-    row(p, serial, out);
+    const err e = row(p, q->machine, serial, out);
     str_addf(out, "     %d steps, w %d: %d rounds", T, q->forgets, 1 + ceil_div(q->forgets, T));
     if (devices < q->machine->ndevice) str_addf(out, "; %d of %d devices have slices", devices, q->machine->ndevice);
     str_add(out, "\n");
     plan_free(p);
-    return 0;
+    return e;
 }
 
 err plan_compare_sliced(const struct plan_request *q, const struct plan_request *sliced, i32 n, struct str *out) {

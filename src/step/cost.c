@@ -290,7 +290,41 @@ static i64 passed_bytes(struct plan *p, const struct task *t) {
     return sum;
 }
 
-/* Workers of a rank: its devices of the machine, and how many of these the plan uses. */
+/* Does a rank prepare, or run, an op whose weights lie in a range?  ops: a bit for each op. */
+enum { OP_WORDS = (NET_OPS + 63) / 64 };
+static i64 read_bytes(const struct net *n, const u64 ops[OP_WORDS], i64 lo, i64 hi) {
+    i64 sum = 0;
+    for (i32 l = 0; l < n->nop; l++) {
+        const i64 a = lmax(lo, n->op[l].theta0), b = lmin(hi, n->op[l].theta0 + n->op[l].ntheta);
+        if (b > a && ops[l / 64] >> l % 64 & 1) sum += 4 * (b - a);
+    }
+    return sum;
+}
+
+/* Seconds in which the ranks of one host fetch the weights that other ranks have updated: their workers copy them between two
+ * steps (exec/async_gather.c).  Between hosts messages go meanwhile. */
+static f64 fetch_seconds(const struct plan *p, const struct net *n, const struct costs *c) {
+    u64 ops[MACHINE_THREADS][OP_WORDS] = {0};
+    f64 most = 0;
+    if (!c || p->nrank < 2 || c->ranks < p->nrank || p->nrank > MACHINE_THREADS) return 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if (task_walks(t) || t->kind == TASK_PREP) ops[p->place[t->device].rank][t->op / 64] |= (u64)1 << t->op % 64;
+    }
+    for (i32 r = 0; r < p->nrank; r++) {
+        f64 s = 0;
+        for (u32 i = 0; i < p->ntask; i++) {
+            const struct task *t = &p->task[i];
+            if (t->kind != TASK_UPDATE || t->everywhere || p->place[t->device].rank == r) continue;
+            const i64 bytes = read_bytes(n, ops[r], t->lo, t->hi);
+            if (bytes > 0) s += (f64)bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6;
+        }
+        most = dmax(most, s);
+    }
+    return most;
+}
+
+/* Devices that the machine has on a rank. */
 static i32 workers_of(const struct machine *m, i32 rank) {
     i32 n = 0;
     for (i32 d = 0; d < m->ndevice; d++) n += m->device[d].rank == rank;
@@ -310,13 +344,17 @@ static f64 load_of(const struct plan *p, const struct machine *m, const struct c
 enum { SEVERAL = -1, NONE = -2 };
 struct owners {
     i32 device[NET_OPS];
+    f64 cache; /* bytes of a worker: L2, or its share of the L3 of its host */
 };
 
 static void owned_by(struct owners *o, i32 op, i32 device) {
     o->device[op] = o->device[op] == NONE || o->device[op] == device ? device : SEVERAL;
 }
 
-static void find_owners(const struct plan *p, const struct net *n, struct owners *o) {
+static void find_owners(const struct plan *p, const struct net *n, const struct machine *m, const struct costs *c,
+                        struct owners *o) {
+    const i32 cores = m->ncore / imax(1, m->nrank) * imin(imax(1, c->ranks), imax(1, m->nrank));
+    o->cache = dmax((f64)m->cache_l2, (f64)m->cache_l3 / imax(1, cores));
     for (i32 l = 0; l < n->nop; l++) o->device[l] = NONE;
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
@@ -342,11 +380,9 @@ static f64 foreign_share(const struct net *n, const struct owners *o, const stru
 
 /* The load that a task feels.  Vectors in the cache of their device are as fast as alone: what makes them slower in plans whose
  * workers share all weights are lines that another worker has written or read. */
-static f64 load_on(const struct plan *p, const struct net *n, const struct machine *m, const struct owners *o,
-                   const struct task *t, f64 load) {
+static f64 load_on(const struct plan *p, const struct net *n, const struct owners *o, const struct task *t, f64 load) {
     const bool vector = t->kind == TASK_MERGE || t->kind == TASK_NORM || t->kind == TASK_UPDATE || t->kind == TASK_PREP;
-    const f64 cache = dmax((f64)m->cache_l2, (f64)m->cache_l3 / imax(1, m->ncore)); /* of a worker */
-    return vector && task_bytes(p, t) <= cache ? load * foreign_share(n, o, t) : load;
+    return vector && task_bytes(p, t) <= o->cache ? load * foreign_share(n, o, t) : load;
 }
 
 /* Speed of a device against that of device 0, where costs are measured while nothing else runs. */
@@ -388,11 +424,11 @@ void plan_cost(struct plan *p, const struct net *n, const struct machine *m, con
     struct owners owners;
     p->exchange_bytes = 0;
     set_waits(p, m, costs);
-    if (costs) find_owners(p, n, &owners);
-    for (u32 i = 0; i < p->ntask; i++) p->task[i].link = 0;
+    if (costs) find_owners(p, n, m, costs, &owners);
+    for (u32 i = 0; i < p->ntask; i++) p->task[i].link = p->task[i].kind == TASK_NORM ? (f32)(p->link_us * 1e-6) : 0;
     for (u32 i = 0; i < p->ntask; i++) {
         struct task *t = &p->task[i];
-        const f64 known = costs ? measured(p, n, m, costs, t, load_on(p, n, m, &owners, t, load)) : -1;
+        const f64 known = costs ? measured(p, n, m, costs, t, load_on(p, n, &owners, t, load)) : -1;
         f64 s = known >= 0 ? known + gap : seconds(p, n, m, i) + TASK_S;
         i64 across = 0;
         if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
@@ -400,5 +436,6 @@ void plan_cost(struct plan *p, const struct net *n, const struct machine *m, con
         if (across > 0) s += (f64)across / (p->link_gbytes * 1e9) + p->link_us * 1e-6;
         t->cost = (f32)s;
     }
+    p->waits.fetch = fetch_seconds(p, n, costs);
     p->predicted = plan_schedule(p, NULL);
 }

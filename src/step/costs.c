@@ -44,11 +44,8 @@ const struct cost *costs_find(const struct costs *c, const struct cost *like) {
     return NULL;
 }
 
-err costs_put(struct costs *c, struct cost what) {
-    if (costs_find(c, &what)) return 0;
-    if (c->n == COSTS_MAX) return FAIL(E1, "more than %d kinds of work were measured", COSTS_MAX);
-    c->at[c->n++] = what;
-    return 0;
+void costs_put(struct costs *c, struct cost what) {
+    if (c->n < COSTS_MAX && !costs_find(c, &what)) c->at[c->n++] = what;
 }
 
 const struct cost *costs_nearest(const struct costs *c, const struct cost *like, bool smaller) {
@@ -131,40 +128,38 @@ static bool is_special(const struct plan *p, const struct net *n, const struct t
 }
 
 /* Sums the tasks of one key: merges that were done together are seen as one. */
-static err learn_key(struct costs *c, const struct plan *p, const struct net *n, const struct cost *key,
-                     u32 first, const f64 *seconds, bool busy) {
+static void learn_key(struct costs *c, const struct plan *p, const struct net *n, const struct cost *key,
+                      u32 first, const f64 *seconds, bool busy) {
     struct cost found = key[first];
     f64 sum = 0, all = 0;
     for (u32 i = 0; i < p->ntask; i++) {
         if (!same_work(&key[i], &found) || key[i].size != found.size || is_special(p, n, &p->task[i])) continue;
-        if (i < first) return 0; /* an earlier task has the key */
+        if (i < first) return; /* an earlier task has the key */
         if (p->task[i].member > 0) continue;
         sum += team_seconds(p, i, seconds);
         all += costs_amount(&p->task[i]);
     }
     found.busy = busy;
     found.seconds = sum / all;
-    return sum > 0 ? costs_put(c, found) : 0;
+    if (sum > 0) costs_put(c, found);
 }
 
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const f64 *seconds, bool busy) {
     struct cost *key;
-    err e = 0;
     NEW(key, p->ntask + 1);
     for (u32 i = 0; i < p->ntask; i++) key[i] = costs_key(p, n, &p->task[i]);
-    for (u32 i = 0; i < p->ntask && e >= 0; i++)
-        if (!is_special(p, n, &p->task[i])) e = learn_key(c, p, n, key, i, seconds, busy);
+    for (u32 i = 0; i < p->ntask; i++)
+        if (!is_special(p, n, &p->task[i])) learn_key(c, p, n, key, i, seconds, busy);
     mem_free(key);
-    return e;
+    return 0;
 }
 
-err costs_correct(struct costs *c, const struct costs *now) {
+void costs_correct(struct costs *c, const struct costs *now) {
     for (i32 i = 0; i < c->n; i++) {
         const struct cost *found = costs_find(now, &c->at[i]);
         if (found) c->at[i].seconds = found->seconds;
     }
-    for (i32 i = 0; i < now->n; i++) TRY(costs_put(c, now->at[i])); /* which leaves those that were found */
-    return 0;
+    for (i32 i = 0; i < now->n; i++) costs_put(c, now->at[i]); /* which leaves those that were found */
 }
 
 /* The weight gradient has as many multiplications as the forward pass. */

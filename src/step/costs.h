@@ -44,8 +44,8 @@ u64 costs_shape(const struct net *n, i32 op, i32 grain);
 const struct cost *costs_find(const struct costs *c, const struct cost *like); /* the same kind of work and size; NULL = none */
 /* The nearest known one with at most (at least) this size. */
 const struct cost *costs_nearest(const struct costs *c, const struct cost *like, bool smaller);
-/* Adds a cost; one of the same kind of work and size stays.  E1: the table is full. */
-err costs_put(struct costs *c, struct cost what);
+/* Adds a cost; one of the same kind of work and size stays.  What does not fit into the table keeps the cost model. */
+void costs_put(struct costs *c, struct cost what);
 /* -1 = this kind of work was not measured.  A busy cost that was not measured follows from the one of a worker alone. */
 f64 costs_get(const struct costs *c, const struct cost *like);
 
@@ -62,7 +62,7 @@ err costs_learn(struct costs *c, const struct plan *p, const struct net *n, cons
 f64 plan_part_of_op(const struct plan *p, const struct net *n, const struct task *t);
 
 /* Puts costs in place of those that were known of the same work. */
-err costs_correct(struct costs *c, const struct costs *now);
+void costs_correct(struct costs *c, const struct costs *now);
 
 /* Seconds of a task where `load` of the other workers of its host have work too (0 none, 1 all); -1 = not measured.  Merges of
  * gradients that come from other ranks: without the messages. */

@@ -104,10 +104,18 @@ static err misfit(struct planner *p, const struct plan_request *q, const struct 
     return FAIL_AT(E401, "--parallel", fix, "%s does not fit: %s: %s", all, part, what);
 }
 
-i32 plan_overfull(const struct plan *g, const struct machine *m) {
-    for (i32 d = 0; d < g->ndevice; d++)
-        if (m->device[d].memory > 0 && plan_device_bytes(g, (u32)d) > m->device[d].memory) return d;
-    return -1;
+err plan_memory(const struct plan *g, const struct machine *m, struct plan_memory *out) {
+    i64 *bytes;
+    *out = (struct plan_memory){.over = -1};
+    NEW(bytes, g->ndevice + 1);
+    const err e = plan_device_bytes(g, bytes);
+    for (i32 d = 0; d < g->ndevice && e >= 0; d++) {
+        const i64 room = m->device[d].memory;
+        out->most = lmax(out->most, bytes[d]);
+        if (out->over < 0 && room > 0 && bytes[d] > room) out->over = d, out->bytes = bytes[d];
+    }
+    mem_free(bytes);
+    return e;
 }
 
 /* Raises the parts of one cut, so that each part needs less memory; *found = the result fits. */
@@ -116,6 +124,7 @@ static err roomier(struct planner *p, const struct plan_request *q, struct produ
     *found = false;
     for (i32 i = 0; i < from.n && !*found; i++)
         for (i32 n = 2; n <= 8 && !*found && from.cut[i].s->counted && !from.cut[i].s->slices; n *= 2) {
+            struct plan_memory memory;
             const char *why;
             struct plan *g;
             i32 cut;
@@ -125,8 +134,10 @@ static err roomier(struct planner *p, const struct plan_request *q, struct produ
             if (why) break;
             *cuts = p->product;
             TRY(build(p, &g));
-            *found = plan_overfull(g, q->machine) < 0;
+            const err e = plan_memory(g, q->machine, &memory);
+            *found = memory.over < 0;
             plan_free(g);
+            TRY(e);
         }
     return 0;
 }
@@ -151,20 +162,22 @@ static err holds(struct planner *p, const struct plan_request *q, const struct p
     struct product fit = p->product;
     const struct plan_cut last = fit.cut[fit.n - 1];
     const bool several = fit.n > 1;
-    const i32 d = plan_overfull(g, q->machine);
+    struct plan_memory m;
     char part[PRODUCT_TEXT], fix[96], by[PRODUCT_TEXT], stage[STAGE_TEXT];
     bool found;
+    TRY(plan_memory(g, q->machine, &m));
+    const i32 d = m.over;
     if (d < 0 || !last.s->counted) return 0; /* the engine rejects serial runs that are too large */
     TRY(roomier(p, q, &fit, &found));
     cut_name(&last, netplan(g)->slices, part);
     product_name(&fit, netplan(g)->slices, by);
     snprintf(fix, sizeof fix, found ? "--parallel %s" : "a smaller --batch, --context or --hidden", by);
-    const i64 bytes = plan_device_bytes(g, (u32)d), memory = q->machine->device[d].memory;
+    const i64 memory = q->machine->device[d].memory;
     stage_of(g, q->net, d, stage);
     return FAIL_AT(E601, "--parallel", fix,
                    "%s does not fit: %s%sdevice %s%s would hold %.1f MiB, it has %.1f MiB, %.1f MiB too little", g->strategy,
-                   several ? part : "", several ? ": " : "", g->place[d].name, stage, (f64)bytes / 0x1p20,
-                   (f64)memory / 0x1p20, (f64)(bytes - memory) / 0x1p20);
+                   several ? part : "", several ? ": " : "", g->place[d].name, stage, (f64)m.bytes / 0x1p20,
+                   (f64)memory / 0x1p20, (f64)(m.bytes - memory) / 0x1p20);
 }
 
 err planner_plan(const struct plan_request *q, const struct product *cuts, bool chosen, struct plan **out) {

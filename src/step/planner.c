@@ -186,22 +186,19 @@ void plan_rank_rows(const struct plan *p, i32 rank, i32 *b0, i32 *b1) {
 
 static bool is_store(u8 kind) { return kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE; }
 
-/* The range of each buffer that tasks of a rank use. */
-static void find_used(const struct plan *g, i32 rank, struct plan_range *used) {
-    memset(used, 0, g->nbuf * sizeof *used);
-    for (u32 i = 0; i < g->ntask; i++) {
-        const struct task *t = &g->task[i];
-        if (!t->everywhere && g->place[t->device].rank != rank) continue;
+/* The range of each buffer that these tasks use. */
+static void add_used(const struct plan *g, const u32 *task, u32 n, struct plan_range *used) {
+    for (u32 i = 0; i < n; i++) {
+        const struct task *t = &g->task[task[i]];
         for (u32 k = t->use0; k < t->use0 + t->nuse; k++) plan_range_add(&used[g->use[k].buf], g->use[k].lo, g->use[k].hi);
     }
 }
 
 /* Bytes of the buffers that tasks of a rank use, but for inputs and the store.  used: [nbuf] */
-static i64 held_by(const struct plan *g, i32 rank, struct plan_range *used) {
+static i64 held_by(const struct plan *g, i32 rank, const struct plan_range *used) {
     i32 b0 = 0, b1 = g->B;
     i64 held = 0;
     if (plan_holds_own_rows(g)) plan_rank_rows(g, rank, &b0, &b1);
-    find_used(g, rank, used);
     for (u32 i = 0; i < g->nbuf; i++) {
         const struct pbuf *b = &g->buf[i];
         const bool rows = b->kind == PBUF_ACT || b->kind == PBUF_DACT || b->kind == PBUF_SAVED || b->kind == PBUF_SCRATCH;
@@ -213,15 +210,32 @@ static i64 held_by(const struct plan *g, i32 rank, struct plan_range *used) {
     return held;
 }
 
+/* What the rank that holds most holds. */
+static err most_held(const struct plan *g, struct arena *a, i64 *most) {
+    struct plan_range *used, *of_all; /* of_all: by tasks that every rank runs */
+    struct plan_groups by;
+    i32 busy = 0; /* ranks behind the last one with a device hold the same: one of them counts */
+    TRY(plan_group(g, true, a, &by));
+    ARENA_NEW(a, used, g->nbuf + 1);
+    ARENA_NEW(a, of_all, g->nbuf + 1);
+    for (u32 i = 0; i < g->ntask; i++)
+        if (g->task[i].everywhere) add_used(g, &i, 1, of_all);
+    for (i32 d = 0; d < g->ndevice; d++) busy = imax(busy, g->place[d].rank + 1);
+    for (i32 rank = 0; rank < imin(g->nrank, busy + 1); rank++) {
+        memcpy(used, of_all, g->nbuf * sizeof *used);
+        add_used(g, by.task + by.first[rank], by.first[rank + 1] - by.first[rank], used);
+        *most = lmax(*most, held_by(g, rank, used));
+    }
+    return 0;
+}
+
 static err sizes(struct plan *g, const struct net *n) {
     i64 most = 0, rest = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
-    struct plan_range *used;
-    NEW(used, g->nbuf + 1);
+    struct arena scratch = {0};
     for (u32 i = 0; i < g->ntask; i++) rest += g->task[i].members > 1 ? TEAM_LINE : 0;
-    i32 busy = 0; /* ranks behind the last one with a device hold the same: one of them counts */
-    for (i32 d = 0; d < g->ndevice; d++) busy = imax(busy, g->place[d].rank + 1);
-    for (i32 rank = 0; rank < imin(g->nrank, busy + 1); rank++) most = lmax(most, held_by(g, rank, used));
-    mem_free(used);
+    const err e = most_held(g, &scratch, &most);
+    arena_free(&scratch);
+    TRY(e);
     netplan(g)->store_bytes = 0;
     for (u32 i = 0; i < g->nbuf; i++)
         if (is_store(g->buf[i].kind)) netplan(g)->store_bytes += round_up64(g->buf[i].bytes, 64);

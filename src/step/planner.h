@@ -95,7 +95,12 @@ err planner_try(struct planner *p, const struct plan_request *q, const struct pr
                 i32 *cut);
 /* plan.c: the plan of one product, or E401 with the reason of the cut. */
 err planner_plan(const struct plan_request *q, const struct product *cuts, bool chosen, struct plan **out);
-i32 plan_overfull(const struct plan *g, const struct machine *m); /* a device whose part exceeds its memory; -1 = none */
+struct plan_memory {
+    i64 most;  /* bytes of the device that holds most */
+    i32 over;  /* a device whose part exceeds its memory; -1 = none */
+    i64 bytes; /* of that device */
+};
+err plan_memory(const struct plan *g, const struct machine *m, struct plan_memory *out);
 const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The functions for strategy.cut. */
 err planner_cut_rows(struct planner *p, i32 n);     /* divides each piece into n pieces with devices of their own */

@@ -85,7 +85,8 @@ static err learn_chain(struct costs *c, const struct task *t, struct cost key, c
     }
     arena_free(&count.arena);
     key.seconds = share > 0 ? dmax(seconds, 0) / share : 0;
-    return e < 0 || share <= 0 ? e : costs_put(c, key);
+    if (e >= 0 && share > 0) costs_put(c, key);
+    return e;
 }
 
 /* A member's share of a round. */

@@ -81,8 +81,9 @@ static err correct(struct fit *t) {
     NEW(now, 1);
     err e = measured(t, now);
     if (e >= 0 && comm_rank(r->use.comm) == 0) e = costs_keep(&r->use, now);
+    e = comm_agree(r->use.comm, "measured steps", e);
     if (e >= 0) e = comm_broadcast(r->use.comm, "costs", now, sizeof *now);
-    if (e >= 0) e = costs_correct(t->step.costs, now);
+    if (e >= 0) costs_correct(t->step.costs, now);
     mem_free(now);
     return e;
 }
