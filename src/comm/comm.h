@@ -112,7 +112,8 @@ void comm_set_idle_sleep(struct comm *c, f64 seconds);
 /* From any thread: wakes the agent, because something it may not have seen is ready. No effect without an agent. */
 void comm_wake(struct comm *c);
 /* Callback: what is known of a rank that does not answer ("in phase train at step 812, 41 s ago"), for the text of E801; empty
- * if nothing. Returns the time of its last sign of life, on any clock; 0 = unknown. Runs on the agent's thread. */
+ * if nothing. Returns the time of its last sign of life, on any clock; 0 = unknown. Runs on any thread of the rank:
+ * the agent, the watchdog, the one that aborts; so it is set before the first message. */
 typedef f64 comm_hint(void *self, i32 rank, char *text, size_t size);
 i32 comm_local_size(const struct comm *c); /* number of ranks on this host, including this one */
 void comm_set_hint(struct comm *c, comm_hint *hint, void *self);

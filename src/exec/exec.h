@@ -4,7 +4,7 @@
  *     worker 1   task task ...           a task waits until other workers and messages have done what it depends on
  *
  * exec knows tasks, buffers, messages and devices; kernels are the client's (client.h).  What moves when, between ranks, is the
- * store policy's choice (policy.h); in which form a message goes, the codec's (codec.h); what a device is, its type's
+ * message policy's choice (policy.h); in which form a message goes, the codec's (codec.h); what a device is, its type's
  * (dev/dev.h).
  *
  * One caller at a time; worker threads belong to the pool.  After exec_bind a step makes no heap allocation (a test counts). */

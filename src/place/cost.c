@@ -11,6 +11,15 @@ f64 problem_transfer_slow(const struct problem *p, i32 a, i32 b, i64 bytes) {
     return l->seconds + (f64)bytes / l->rate;
 }
 
+f64 problem_inputs(const struct problem *p, const i32 *device, const f64 *end, i32 x, i32 d) {
+    f64 there = 0;
+    for (i32 k = p->pred0[x]; k < p->pred0[x + 1]; k++) {
+        const struct arc *a = &p->pred[k];
+        there = dmax(there, end[a->node] + problem_transfer(p, device[p->group[a->node]], d, a->bytes));
+    }
+    return there;
+}
+
 f64 problem_sum_seconds(const struct problem *p, i32 unit, i32 home, i32 other) {
     const struct place_unit *u = &p->g->unit[unit];
     return u->copy_seconds + (u->copy_bytes > 0 ? problem_transfer(p, other, home, u->copy_bytes) : 0);

@@ -37,16 +37,6 @@ struct search {
     i32 best_device[NODES], best_sequence[NODES];
 };
 
-static f64 inputs_at(const struct search *s, i32 x, i32 d) {
-    const struct problem *p = s->p;
-    f64 there = 0;
-    for (i32 k = p->pred0[x]; k < p->pred0[x + 1]; k++) {
-        const struct arc *a = &p->pred[k];
-        there = dmax(there, s->end[a->node] + problem_transfer(p, s->device[p->group[a->node]], d, a->bytes));
-    }
-    return there;
-}
-
 /* Seconds of the sums of unit u on the devices that hold it so far. */
 static f64 sum_of(const struct search *s, i32 u) {
     const struct problem *p = s->p;
@@ -99,7 +89,7 @@ static i32 choices_of(const struct search *s, f64 last, struct choice *c) {
         const i32 fixed = s->device[p->group[x]];
         for (i32 d = fixed >= 0 ? fixed : 0; d < (fixed >= 0 ? fixed + 1 : p->P); d++) {
             if (fixed < 0 && is_twin(s, d)) continue;
-            const f64 from = dmax(s->free[d], inputs_at(s, x, d));
+            const f64 from = dmax(s->free[d], problem_inputs(s->p, s->device, s->end, x, d));
             if (from < last) continue; /* the same schedule is found in order of start times */
             const struct choice one = {x, d, from, from + problem_seconds(p, x, d)};
             i32 at = n++;

@@ -42,7 +42,7 @@ struct problem {
     f64 *group_work;         /* [G] */
     i32 *column;             /* [G] of its first node */
     i32 ncolumn;
-    i32 *by_speed; /* [P] devices, fastest first; ranks stay together */
+    i32 *by_speed; /* [P] devices, fastest first; of equal speed by number: ranks stay together */
     f64 speed_sum, speed_most;
     struct place_link mean;   /* between two different devices drawn at random; rate INFINITY for one device */
     struct place_link *dense; /* [P][P]; NULL for more devices than DENSE_DEVICES */
@@ -80,7 +80,8 @@ void problem_free(struct problem *p);
 void sort_falling(i32 *index, i32 *spare, i32 n, const f64 *key);
 
 /* --- trial.c */
-err trial_new(struct problem *p, struct trial *t); /* in the problem's arena; priority = rank */
+err trial_new(struct problem *p, struct trial *t); /* in the problem's arena; as trial_reset leaves it */
+void trial_reset(const struct problem *p, struct trial *t); /* no device is chosen yet; priority = rank */
 void trial_copy(const struct problem *p, const struct trial *from, struct trial *to);
 bool trial_better(const struct trial *a, const struct trial *b);                     /* fits, or lacks less; then shorter */
 void trial_put_unit(const struct problem *p, struct trial *t, i32 unit, i32 device); /* all groups of the unit */
@@ -98,6 +99,8 @@ static inline f64 problem_transfer(const struct problem *p, i32 a, i32 b, i64 by
     const struct place_link *l = &p->dense[a * p->P + b];
     return l->seconds + (f64)bytes / l->rate;
 }
+/* When the inputs of node x are on device d, without waits for links.  device [G] of each group, end [n] of each node. */
+f64 problem_inputs(const struct problem *p, const i32 *device, const f64 *end, i32 x, i32 d);
 static inline f64 problem_seconds(const struct problem *p, i32 node, i32 device) {
     return p->work[node] / p->m->device[device].speed;
 }

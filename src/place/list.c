@@ -44,16 +44,6 @@ static err list_new(struct problem *p, struct trial *t, struct list *l) {
     return 0;
 }
 
-static f64 inputs_at(const struct list *l, i32 x, i32 d) {
-    const struct problem *p = l->p;
-    f64 there = 0;
-    for (i32 k = p->pred0[x]; k < p->pred0[x + 1]; k++) {
-        const struct arc *a = &p->pred[k];
-        there = dmax(there, l->end[a->node] + problem_transfer(p, l->t->device[p->group[a->node]], d, a->bytes));
-    }
-    return there;
-}
-
 /* Bytes that device d would lack; <= 0: there is room. */
 static i64 over_at(const struct list *l, i32 x, i32 d) {
     const struct problem *p = l->p;
@@ -82,7 +72,7 @@ static struct slot gap(const struct list *l, i32 d, f64 from, f64 seconds) {
 
 static struct slot slot_of(const struct list *l, i32 x, i32 d, bool fills_gaps) {
     const struct problem *p = l->p;
-    const f64 from = inputs_at(l, x, d), seconds = problem_seconds(p, x, d);
+    const f64 from = problem_inputs(l->p, l->t->device, l->end, x, d), seconds = problem_seconds(p, x, d);
     struct slot s = {.device = d, .after = -1, .start = dmax(from, l->free[d])};
     s.end = s.start + seconds;
     if (fills_gaps) s = gap(l, d, from, seconds);

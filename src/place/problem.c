@@ -176,7 +176,7 @@ void sort_falling(i32 *index, i32 *spare, i32 n, const f64 *key) {
     if (from != index) memcpy(index, from, (size_t)n * sizeof *index);
 }
 
-/* Devices, fastest first; devices of a rank stay next to each other. */
+/* Devices, fastest first; of equal speed by number, so that devices of a rank stay next to each other. */
 static err index_devices(struct problem *p) {
     const struct place_device *d = p->m->device;
     i32 *spare;

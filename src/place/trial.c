@@ -5,11 +5,17 @@
 #include "place/inside.h"
 
 err trial_new(struct problem *p, struct trial *t) {
-    *t = (struct trial){.makespan = INFINITY, .over = INT64_MAX};
+    *t = (struct trial){0};
     ARENA_NEW(&p->arena, t->device, p->G);
     ARENA_NEW(&p->arena, t->priority, p->n);
-    memcpy(t->priority, p->rank, (size_t)p->n * sizeof *t->priority);
+    trial_reset(p, t);
     return 0;
+}
+
+void trial_reset(const struct problem *p, struct trial *t) {
+    t->makespan = INFINITY;
+    t->over = INT64_MAX;
+    memcpy(t->priority, p->rank, (size_t)p->n * sizeof *t->priority);
 }
 
 void trial_copy(const struct problem *p, const struct trial *from, struct trial *to) {

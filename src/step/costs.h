@@ -15,9 +15,9 @@
 
 enum { COSTS_MAX = 2048 };
 
-/* Kinds besides the tasks.  With `members` workers: seconds that a step takes before its first and after its last task; until a
- * worker begins its first task, after worker 0 has; until a worker sees that another one is done; between two tasks.  Between
- * ranks: of a message, and of a byte. */
+/* Kinds besides the tasks, by number of workers (`members`).  AROUND: of a step before its first task and after its last one.
+ * WAKE: from the first task of worker 0 to that of another worker.  SEEN: from the end of a task until another worker notices.
+ * TASK: between two tasks of a worker.  Between ranks: LATENCY of a message, BYTE: per byte. */
 enum { COST_AROUND = TASK_NKIND, COST_WAKE, COST_SEEN, COST_TASK, COST_LATENCY, COST_BYTE, COST_NKIND };
 extern const char *const cost_names[COST_NKIND];
 

@@ -11,12 +11,18 @@
 
 static const char letters[TASK_NKIND + 1] = "FBMNUPZWGDX"; /* in the order of enum task_kind */
 
+/* The tasks of a device. */
+struct row {
+    const u32 *task;
+    u32 n;
+};
+
 /* The letter of the task that fills most of [t0,t1), '.' when the device mostly waits. */
-static char cell(const struct plan *p, const struct plan_span *span, u32 device, f64 t0, f64 t1) {
+static char cell(const struct plan *p, const struct plan_span *span, const struct row *r, f64 t0, f64 t1) {
     f64 most[TASK_NKIND] = {0}, idle = t1 - t0, best = 0;
     char c = '.';
-    for (u32 i = 0; i < p->ntask; i++) {
-        if (p->task[i].device != device) continue;
+    for (u32 k = 0; k < r->n; k++) {
+        const u32 i = r->task[k];
         f64 part = dmin(span[i].t1, t1) - dmax(span[i].t0, t0);
         if (part <= 0) continue;
         most[p->task[i].kind] += part;
@@ -27,10 +33,9 @@ static char cell(const struct plan *p, const struct plan_span *span, u32 device,
     return idle > best ? '.' : c;
 }
 
-static f64 busy(const struct plan *p, const struct plan_span *span, u32 device) {
+static f64 busy(const struct plan_span *span, const struct row *r) {
     f64 sum = 0;
-    for (u32 i = 0; i < p->ntask; i++)
-        if (p->task[i].device == device) sum += span[i].t1 - span[i].t0;
+    for (u32 k = 0; k < r->n; k++) sum += span[r->task[k]].t1 - span[r->task[k]].t0;
     return sum;
 }
 
@@ -41,8 +46,12 @@ static bool has(const struct plan *p, enum task_kind kind) {
 }
 
 void plan_draw_text(const struct plan *p, i32 width, struct str *out) {
-    struct plan_span *span = mem_alloc((p->ntask + 1) * sizeof *span);
-    if (!span) {
+    struct arena a = {0};
+    struct plan_groups by;
+    struct plan_span *span = arena_new(&a, (p->ntask + 1) * sizeof *span);
+    if (!span || plan_group(p, false, &a, &by) < 0) {
+        err_clear();
+        arena_free(&a);
         out->failed = true;
         return;
     }
@@ -54,12 +63,13 @@ void plan_draw_text(const struct plan *p, i32 width, struct str *out) {
              p->strategy, p->B,
              p->ngrain, p->grain, end * 1e3, end * 1e6 / columns);
     for (i32 d = 0; d < p->ndevice; d++) {
+        const struct row r = {by.task + by.first[d], by.first[d + 1] - by.first[d]};
         str_addf(out, "%-*s |", name, p->place[d].name);
         for (i32 c = 0; c < columns; c++) {
-            char letter = cell(p, span, (u32)d, end * c / columns, end * (c + 1) / columns);
+            char letter = cell(p, span, &r, end * c / columns, end * (c + 1) / columns);
             str_addn(out, &letter, 1);
         }
-        str_addf(out, "| %3.0f%% busy\n", end > 0 ? 100 * busy(p, span, (u32)d) / end : 0);
+        str_addf(out, "| %3.0f%% busy\n", end > 0 ? 100 * busy(span, &r) / end : 0);
     }
     str_add(out, "P prepare weights  F forward  ");
     if (netplan(p)->train) str_add(out, "Z zero gradients  B backward  M merge  N norm  U update  ");
@@ -67,5 +77,5 @@ void plan_draw_text(const struct plan *p, i32 width, struct str *out) {
     if (has(p, TASK_DX)) str_add(out, "X input gradient  ");
     if (has(p, TASK_GATHER)) str_add(out, "G gather units  D gather dz  ");
     str_add(out, ". waiting\n");
-    mem_free(span);
+    arena_free(&a);
 }

@@ -18,9 +18,9 @@ enum {
     PART_BLOCKS = 4, /* least number of norm blocks in a device's part of theta */
     NORM_BLOCK = 1024,
     NORM_PARTS = 512,
-    TASK_BYTES = 28,
-    FIXED_BYTES = 11 << 9, /* memory that exec needs besides the buffers: per task, and once */
-    CHAIN_BYTES = 14       /* per slice of a chain */
+    TASK_BYTES = 28,    /* memory that exec needs besides the buffers: of a task */
+    FIXED_BYTES = 5632, /* .. of a plan */
+    CHAIN_BYTES = 14    /* .. of a slice of a chain */
 };
 
 /* Sizes are i64 and rows of a buffer are counted in i32: what could wrap is refused here, before anything is multiplied.  Steps

@@ -73,7 +73,7 @@ struct planner {
     bool early;    /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
     i32 nbucket;   /* ranges of theta that are divided one by one; several if `early` */
     char why[256]; /* why a cut does not apply */
-    char fix[64];  /* the way out of `why`, where it is not another product; "" = that */
+    char fix[64];  /* what to type instead; "" = the nearest product that applies (plan.c) */
     struct builder build;
     struct plan *plan;                         /* NULL while asking whether cuts apply */
     struct step_buffers *at;                   /* of the plan */

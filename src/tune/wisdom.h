@@ -3,7 +3,7 @@
  *     # stretto wisdom 1
  *     how cpu=Intel/806f8 table=avx512 cell=lstm precision=fp32 T=100 B=32 I=8 H=64 threads=1 best=ahead fold=571us ahead=443us
  *     precision cpu=... table=amx cell=lstm T=168 B=64 I=32 H=256 threads=1 best=bf16 fp32=160.1ms bf16=21.3ms
- *     cost cpu=... table=avx512 threads=2 work=fwd:6f1b9d2c40aa7e31:busy:0:16 seconds=3.2us
+ *     cost cpu=... table=avx512 threads=2 work=fwd:6f1b9d2c40aa7e31:busy:0:0:16 seconds=3.2us
  *
  * One line per question; `best` is the answer, the times are the reason.  A cost is what a kind of work took, which its client
  * names (learn/costs.h). A damaged line is skipped and reported in `damage`. A

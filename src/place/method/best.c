@@ -35,9 +35,7 @@ static err starts(struct problem *p, struct trial *kept, i32 *n) {
     for (i32 i = 0; (m = place_method_at(i)); i++) {
         bool able;
         if (!m->starts) continue;
-        one.over = INT64_MAX;
-        one.makespan = 1e300;
-        memcpy(one.priority, p->rank, (size_t)p->n * sizeof *one.priority);
+        trial_reset(p, &one);
         str_print(one.name, sizeof one.name, "%s", m->name);
         TRY(m->run(p, 0, &one, &able));
         if (able) keep(p, kept, n, &one);
