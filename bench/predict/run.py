@@ -112,6 +112,15 @@ def judge(ways):
     return lines, turns
 
 
+def by_ranks(got):
+    """Median of predicted / measured for each number of ranks, as a sentence."""
+    ratios = {}
+    for config, ways in got.items():
+        ratios.setdefault(config[-1], []).extend(said / ms for _, ms, said in judge(ways)[0])
+    return "Predicted / measured in the median: " + ", ".join(
+        "%.2f on %d rank%s" % (statistics.median(r), ranks, "s" * (ranks > 1)) for ranks, r in sorted(ratios.items())) + "."
+
+
 def page(args, got, turns, load):
     cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     table, errors, near, choices, unknown = [], [], 0, 0, 0
@@ -138,7 +147,7 @@ def page(args, got, turns, load):
         "*auto*, *fastest*: in how many turns auto chose the plan, and in how many it was the fastest.", "",
         "%d configurations, %d plans: |predicted - measured| / measured has the median %.1f %% and the worst %.0f %%; it is at most" % (
             len(got), len(errors), 100 * statistics.median(errors), 100 * max(errors)),
-        "25 %% for %d of the plans." % within,
+        "25 %% for %d of the plans.  %s" % (within, by_ranks(got)),
         "%d configurations have two plans or more; auto is within 5 %% of the fastest measured plan in most turns in %d of these." % (choices, near),
         "In %d of all, auto chose a plan that was not measured in a turn." % unknown, "",
         "| cell | hidden | layers | batch | steps | threads | ranks | plan | measured ms | predicted ms | ratio | |",
