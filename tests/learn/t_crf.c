@@ -332,7 +332,8 @@ TEST(absolute_penalty_makes_weights_zero_and_lowers_its_objective) {
 
 TEST(one_tag_alone_is_refused) {
     struct session s;
-    T_FAILS(start(&s, t_file("one.txt", "a x\nb x\n\nc x\n"), (const char *[]){"threads", "1", NULL}), 214);
+    T_FAILS(start(&s, t_file("one.txt", "a x\nb x\n\nc x\n"), (const char *[]){"threads", "1", NULL}), 212);
+    assert_string_equal(err_last()->where, "one.txt:1");
     end(&s);
 }
 

@@ -34,9 +34,7 @@ static err take_labels(struct crf *f, const struct token_set *s, struct crf_prob
     }
     f->L = p->L = f->label.n;
     f->Lp = p->Lp = round_up(f->L, CRF_PAD);
-    if (f->L > 1) return 0;
-    return FAIL_AT(E214, s->set.path, "a file with at least two different tags", "every token has the tag \"%.100s\"",
-                   vocab_word(&f->label, 0));
+    return f->L > 1 ? 0 : token_one_tag(s, p->ntoken);
 }
 
 static err take_data(struct crf *f, const struct learn_job *job, struct crf_problem *p) {
