@@ -39,7 +39,7 @@ static void make(struct small *s, i32 tokens) {
         s->attribute[2 * t + 1] = (t + 3) % ATTRIBUTES;
         s->gold[t] = (t * 5 + 1) % L;
     }
-    s->p = (struct crf_pass){.L = L, .Lp = LP, .w = s->w, .A = s->w + ATTRIBUTES * LP, .E = s->E, .back = s->back,
+    s->p = (struct crf_pass){.L = L, .Lp = LP, .w = s->w, .scale = 1, .A = s->w + ATTRIBUTES * LP, .E = s->E, .back = s->back,
                              .mask = s->mask,
                              .at = s->at, .attribute = s->attribute, .gold = s->gold, .u = s->u, .a = s->a,
                              .inverse = s->inverse, .top = -1e30f};
