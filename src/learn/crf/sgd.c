@@ -6,6 +6,23 @@
 
 #include "base/clock.h"
 
+enum { TOGETHER = 16 }; /* batches between two looks at signals and times */
+
+/* The next batches of a pass, up to TOGETHER.  The first ones of each pass run on the calling thread alone, the second ones on
+ * all workers, the others as those that took less time for a token: no bits depend on it. */
+static err some_batches(struct sgd *s, bool learns) {
+    const i64 turn = s->at / (TOGETHER * s->batch);
+    const f64 began = clock_now();
+    i64 tokens = 0;
+    s->alone = s->nworker == 1 || turn == 0 || (turn > 1 && s->cost[1] < s->cost[0]);
+    for (i32 k = 0; k < TOGETHER && s->at < s->n; k++) {
+        TRY(sgd_batch(s, learns));
+        tokens += s->slot[s->count];
+    }
+    s->cost[s->alone] = (clock_now() - began) / (f64)tokens;
+    return 0;
+}
+
 /* ------------------------------------------------------------------ eta0 ---------------------------------------------------- */
 
 /* Sentences of the sample, in the order of pass 0: of no more tokens than take a second or so. */
@@ -25,7 +42,7 @@ static err try_eta(struct sgd *s, f64 eta0, i64 n, f64 *objective) {
     s->eta0 = eta0;
     for (i32 learns = 1; learns >= 0; learns--) {
         TRY(sgd_begin(s, 0, n));
-        while (s->at < s->n) TRY(sgd_batch(s, learns));
+        while (s->at < s->n) TRY(some_batches(s, learns));
     }
     *objective = s->nll + sgd_penalty(s) * (f64)n / s->p->nsentence;
     if (!isfinite(*objective)) *objective = (f64)INFINITY;
@@ -132,13 +149,6 @@ static err end_pass(struct descent *d) {
     return begin_pass(d);
 }
 
-/* A few batches, so that signals and times are looked at now and then. */
-static err some_batches(struct descent *d) {
-    enum { TOGETHER = 16 };
-    for (i32 k = 0; k < TOGETHER && d->s->at < d->s->n; k++) TRY(sgd_batch(d->s, true));
-    return d->s->at == d->s->n ? end_pass(d) : 0;
-}
-
 /* STOP_SIGNAL behind a checkpoint. */
 static err descend(struct descent *d) {
     struct crf_course *o = d->o;
@@ -152,7 +162,8 @@ static err descend(struct descent *d) {
         const err e = snapshots_turn(o->shots, d->s->seen + 1, list_state, d, &o->late);
         if (e != 0) return e;
         if (o->late) break;
-        TRY(some_batches(d));
+        TRY(some_batches(d->s, true));
+        if (d->s->at == d->s->n) TRY(end_pass(d));
     }
     return 0;
 }

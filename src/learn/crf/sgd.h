@@ -50,6 +50,8 @@ struct sgd {
     f32 factor, lag_factor; /* of d in the update of v and of lag */
     f64 step, keep;      /* the length, and what the penalty leaves of a weight */
     /* workers */
+    bool alone;          /* the calling thread does the work of all: on a busy machine it does not wait for the others */
+    f64 cost[2];         /* seconds per token, with all workers and alone */
     i32 nworker;
     i32 *cut;            /* [nworker + 1] rows that each updates */
     struct crf_scratch *scratch; /* [nworker] */

@@ -202,7 +202,8 @@ static void make_step(struct sgd *s) {
     s->scale *= s->keep;
     s->factor = (f32)(-s->step / s->scale);
     s->lag_factor = (f32)(-s->step / s->scale * s->sum);
-    pool_run(s->use->pool, update, s);
+    for (i32 k = 0; s->alone && k < s->nworker; k++) update(s, k);
+    if (!s->alone) pool_run(s->use->pool, update, s);
     s->seen += s->count;
     if (s->averages) {
         s->sum += s->scale;
@@ -215,7 +216,8 @@ err sgd_batch(struct sgd *s, bool learns) {
     take_batch(s);
     atomic_store(&s->next, group_of_rank(s, comm_rank(s->use->comm)));
     s->end = group_of_rank(s, comm_rank(s->use->comm) + 1);
-    pool_run(s->use->pool, pass, s);
+    if (s->alone) pass(s, 0);
+    else pool_run(s->use->pool, pass, s);
     TRY(share(s));
     for (i32 g = 0; g < s->ngroup; g++) s->nll += s->part[g * part_size(s->p)];
     if (learns) make_step(s);
