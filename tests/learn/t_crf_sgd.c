@@ -194,7 +194,7 @@ TEST(objective_comes_near_that_of_lbfgs) {
 
 TEST(weights_have_equal_bits_for_any_threads_and_ranks) {
     static const char *const count[][2] = {{"1", "1"}, {"2", "1"}, {"3", "1"}, {"1", "2"}, {"1", "4"}, {"2", "3"}};
-    const char *path = sentences(500);
+    const char *path = sentences(1600); /* more turns of batches than there are modes */
     for (i32 k = 0; k < 2; k++) {
         struct session first = {0};
         for (size_t i = 0; i < COUNT(count); i++) {

@@ -8,18 +8,45 @@
 
 enum { TOGETHER = 16 }; /* batches between two looks at signals and times */
 
-/* The next batches of a pass, up to TOGETHER.  The first ones of each pass run on the calling thread alone, the second ones on
- * all workers, the others as those that took less time for a token: no bits depend on it. */
+/* Messages of a trial that does not pay may take as long as the rest of a pass: few passes try to share. */
+static bool tries_sharing(const struct sgd *s) {
+    enum { EVERY = 4 };
+    return comm_size(s->use->comm) > 1 && s->n == s->p->nsentence && s->pass % EVERY == 0;
+}
+
+static i32 mode_of_trial(const struct sgd *s, i32 turn) {
+    const i32 sharing = tries_sharing(s) ? turn & SGD_SHARED : s->shared ? SGD_SHARED : 0;
+    return sharing | (s->nworker > 1 ? turn & SGD_WORKERS : 0);
+}
+
+/* The cheaper mode of this rank among those that share, or do not. */
+static i32 cheaper(const struct sgd *s, i32 shared) {
+    const bool workers = s->nworker > 1 && s->cost[shared | SGD_WORKERS] < s->cost[shared];
+    return shared | (workers ? SGD_WORKERS : 0);
+}
+
+/* Do the slowest ranks gain by sharing?  Collective. */
+static err agree(struct sgd *s) {
+    f64 mine[2] = {s->cost[cheaper(s, 0)], s->cost[cheaper(s, SGD_SHARED)]}, all[2 * COMM_RANKS], worst[2] = {0};
+    TRY(comm_allgather(s->use->comm, "costs", mine, sizeof mine, all));
+    for (i32 k = 0; k < 2 * comm_size(s->use->comm); k++) worst[k % 2] = dmax(worst[k % 2], all[k]);
+    s->shared = worst[1] < worst[0];
+    return 0;
+}
+
+/* The next batches of a pass, up to TOGETHER.  The first turns of a pass try modes, the others take the one that needed less
+ * time for a token: on a busy machine, where threads and ranks wait for each other, one thread may be faster. */
 static err some_batches(struct sgd *s, bool learns) {
     const i64 turn = s->at / (TOGETHER * s->batch);
     const f64 began = clock_now();
     i64 tokens = 0;
-    s->alone = s->nworker == 1 || turn == 0 || (turn > 1 && s->cost[1] < s->cost[0]);
+    if (turn == SGD_MODES && tries_sharing(s)) TRY(agree(s));
+    s->mode = turn < SGD_MODES ? mode_of_trial(s, (i32)turn) : cheaper(s, s->shared ? SGD_SHARED : 0);
     for (i32 k = 0; k < TOGETHER && s->at < s->n; k++) {
         TRY(sgd_batch(s, learns));
         tokens += s->slot[s->count];
     }
-    s->cost[s->alone] = (clock_now() - began) / (f64)tokens;
+    s->cost[s->mode] = (clock_now() - began) / (f64)tokens;
     return 0;
 }
 

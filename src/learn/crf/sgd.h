@@ -2,7 +2,7 @@
  *
  *     order of a pass   | batch 0: 16 sentences | batch 1 | ..
  *     a batch    pass   groups of 2 sentences, on any worker of any rank: P - Y of the tokens, expected label pairs
- *                share  ranks exchange both
+ *                share  ranks exchange both, unless each computes all (sgd.c)
  *                update each worker, on every rank: its range of rows -= step (P - Y) of the tokens with the attribute
  *
  * Weights are scale * v: the penalty shrinks all of them by the one number, and a batch touches the rows of its attributes alone.
@@ -23,6 +23,8 @@
 
 #include "learn/crf/train.h"
 
+/* Bits of a mode: on all workers, else on the calling thread; a part on each rank, else all of it on every rank. */
+enum { SGD_WORKERS = 1, SGD_SHARED = 2, SGD_MODES = 4 };
 enum { SGD_BATCH = 16, SGD_GROUP = 2, SGD_GROUPS = SGD_BATCH / SGD_GROUP };
 
 struct sgd {
@@ -39,7 +41,7 @@ struct sgd {
     i64 seen;            /* sentences that changed the weights, with repetitions */
     /* the pass: over all sentences or the first n of its order */
     i32 *order;          /* [nsentence] */
-    i64 n, at;           /* sentences of the pass; done of them */
+    i64 pass, n, at;     /* its number; its sentences; done of them */
     f64 nll;             /* of these, each with the weights that it met */
     /* the batch: sentences order[at] .. order[at + count - 1] */
     i32 count, ngroup;
@@ -50,8 +52,9 @@ struct sgd {
     f32 factor, lag_factor; /* of d in the update of v and of lag */
     f64 step, keep;      /* the length, and what the penalty leaves of a weight */
     /* workers */
-    bool alone;          /* the calling thread does the work of all: on a busy machine it does not wait for the others */
-    f64 cost[2];         /* seconds per token, with all workers and alone */
+    i32 mode;            /* who computes a batch, on all ranks alike but for SGD_WORKERS; no bits depend on it */
+    f64 cost[SGD_MODES]; /* seconds per token of each mode in this pass */
+    bool shared;         /* ranks share the batches from the turn on that follows the trials */
     i32 nworker;
     i32 *cut;            /* [nworker + 1] rows that each updates */
     struct crf_scratch *scratch; /* [nworker] */

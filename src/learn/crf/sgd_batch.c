@@ -89,6 +89,7 @@ static err make_room(struct sgd *s) {
 }
 
 err sgd_begin(struct sgd *s, i64 pass, i64 n) {
+    s->pass = pass;
     s->n = n;
     s->at = 0;
     s->nll = 0;
@@ -202,8 +203,8 @@ static void make_step(struct sgd *s) {
     s->scale *= s->keep;
     s->factor = (f32)(-s->step / s->scale);
     s->lag_factor = (f32)(-s->step / s->scale * s->sum);
-    for (i32 k = 0; s->alone && k < s->nworker; k++) update(s, k);
-    if (!s->alone) pool_run(s->use->pool, update, s);
+    for (i32 k = 0; !(s->mode & SGD_WORKERS) && k < s->nworker; k++) update(s, k);
+    if (s->mode & SGD_WORKERS) pool_run(s->use->pool, update, s);
     s->seen += s->count;
     if (s->averages) {
         s->sum += s->scale;
@@ -214,11 +215,12 @@ static void make_step(struct sgd *s) {
 
 err sgd_batch(struct sgd *s, bool learns) {
     take_batch(s);
-    atomic_store(&s->next, group_of_rank(s, comm_rank(s->use->comm)));
-    s->end = group_of_rank(s, comm_rank(s->use->comm) + 1);
-    if (s->alone) pass(s, 0);
-    else pool_run(s->use->pool, pass, s);
-    TRY(share(s));
+    const bool shared = s->mode & SGD_SHARED;
+    atomic_store(&s->next, shared ? group_of_rank(s, comm_rank(s->use->comm)) : 0);
+    s->end = shared ? group_of_rank(s, comm_rank(s->use->comm) + 1) : s->ngroup;
+    if (s->mode & SGD_WORKERS) pool_run(s->use->pool, pass, s);
+    else pass(s, 0);
+    if (shared) TRY(share(s));
     for (i32 g = 0; g < s->ngroup; g++) s->nll += s->part[g * part_size(s->p)];
     if (learns) make_step(s);
     s->at += s->count;
