@@ -225,6 +225,8 @@ bench-learners: release
 	.peers/bin/python bench/learners/classify.py build/release/cli/stretto $(SHARED)/data/seq_classification
 	.peers/bin/python bench/learners/crf.py build/release/cli/stretto --train $(SHARED)/data/conll2000/train.txt \
 	    --test $(SHARED)/data/conll2000/test.txt --template bench/learners/chunk.tpl --crfsuite .peers/bin/python
+	python3 bench/learners/crf_trainers.py build/release/cli/stretto --train $(SHARED)/data/conll2000/train.txt \
+	    --test $(SHARED)/data/conll2000/test.txt --template bench/learners/chunk.tpl
 
 ladder: release
 	cmake --build build/release -j $(J) --target bench_step

@@ -196,9 +196,12 @@ static err constant_target(const struct build *b, i32 c) {
     f64 first;
     const i64 n = same_values(b, c, &first);
     if (n <= 0) return 0; /* missing_target reports that there are none */
-    char fix[600], word[MEND_PATH];
+    char fix[600], word[MEND_PATH], where[256];
+    i64 row = 0;
+    while (isnan(cell(b, c, row))) row++;
+    where_of(b, c, row, where);
     snprintf(fix, sizeof fix, "another --target   or   --target all --ignore %s", mend_word(b->t->col[col].name, word));
-    return FAIL_AT(E212, b->t->path, fix, "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first,
+    return FAIL_AT(E212, where, fix, "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first,
                    (long long)n);
 }
 

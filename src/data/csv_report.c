@@ -5,6 +5,7 @@
 
 #include "data/check.h"
 #include "data/csv.h"
+#include "data/first_bytes.h"
 #include "data/mend.h"
 #include "data/number.h"
 
@@ -40,22 +41,6 @@ err csv_fail_text(const struct csv *c, const struct csv_chunk *k, const char *p,
                    "byte 0x%02X (the %lld. of the line) is not UTF-8", (u8)p[k->bad_byte], (long long)(k->bad_byte - start + 1));
 }
 
-static const struct {
-    const char *magic;
-    i32 n;
-    const char *what;
-} formats[] = {{"\x89HDF", 4, "an HDF5 file"},
-               {"\x93NUMPY", 6, "a NumPy file"},
-               {"SQLite format", 13, "an SQLite file"},
-               {"%PDF", 4, "a PDF file"},
-               {"\xFD" "7zXZ", 5, "an xz file"},
-               {"BZh", 3, "a bzip2 file"},
-               {"\xD0\xCF\x11\xE0", 4, "an old spreadsheet"},
-               {"\x7F" "ELF", 4, "a program"},
-               {"\x89PNG", 4, "a picture"},
-               {"CDF", 3, "a NetCDF file"},
-               {"7z\xBC\xAF", 4, "a 7z file"}};
-
 /* The file name with another extension. */
 static const char *as_type(const char *path, const char *type, char to[MEND_PATH]) {
     const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
@@ -89,15 +74,6 @@ static err fail_zip(const struct csv *c) {
     return FAIL_AT(E202, c->src.name, fix, "this is a zip file (perhaps a spreadsheet), not a text table");
 }
 
-/* Eight bytes with the length of a header of JSON, whose upper half is zero, and the header. */
-static bool is_safetensors(const char *head, i64 n) { return n > 8 && head[8] == '{' && !memcmp(head + 4, "\0\0\0\0", 4); }
-
-static err fail_model(const struct csv *c) {
-    char fix[MEND_PATH + 60], from[MEND_PATH];
-    snprintf(fix, sizeof fix, "stretto info %s   (what it holds)   or   the file with the data", mend_from(c->src.name, from));
-    return FAIL_AT(E202, c->src.name, fix, "this is a file of weights, such as a model, not a text table");
-}
-
 err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n) {
     const char *name = c->src.name;
     if (n == 0) return FAIL_AT(E201, name, NULL, "the file is empty");
@@ -110,10 +86,7 @@ err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n) {
                        "the text is UTF-16 without a mark at its start that says so");
     if (n >= 4 && !memcmp(head, "PK\3\4", 4)) return fail_zip(c);
     if (is_json(head, n)) return fail_json(c);
-    if (is_safetensors(head, n)) return fail_model(c);
-    for (size_t i = 0; i < COUNT(formats); i++)
-        if (n >= formats[i].n && !memcmp(head, formats[i].magic, (size_t)formats[i].n))
-            return FAIL_AT(E202, name, "write the data as CSV", "this is %s, not a text table", formats[i].what);
+    TRY(first_bytes_check(name, head, n, "a text table"));
     if (even + odd > 0) return FAIL_AT(E202, name, NULL, "this is a binary file, not a text table (zero bytes at the start)");
     if (!memchr(head, '\n', (size_t)n) && memchr(head, '\r', (size_t)n))
         return FAIL_AT(E202, name, "tr '\\r' '\\n' < OLD > NEW", "lines end with carriage returns only (old Mac)");

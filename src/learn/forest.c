@@ -121,12 +121,15 @@ err forest_classes(const struct forest *f, const struct column *c, u32 **class) 
     return e;
 }
 
-static err one_value(const struct table_set *s, const char *value) {
+static err one_value(const struct table_set *s, i64 rows, const char *value) {
     const struct column *c = table_target(s);
-    char fix[MEND_PATH + 40], word[MEND_PATH];
+    char fix[MEND_PATH + 40], word[MEND_PATH], where[256];
+    i64 row = 0;
+    while (row < rows && (c->type == COL_CATEGORY ? c->code[row] < 0 : isnan(c->number[row]))) row++;
+    table_where(s->t, row < rows ? row : 0, c, where);
     snprintf(fix, sizeof fix, "a file whose column %s has at least two values", mend_word(c->name, word));
-    return FAIL_AT(E212, s->t->path, fix, "the target \"%s\" is %s in every row of the training", c->name,
-                   value);
+    return FAIL_AT(E212, where, fix, "the target \"%s\" is %s here and in all %lld rows of the training", c->name, value,
+                   (long long)rows);
 }
 
 /* The classes are the words of the training's rows in order of appearance. */
@@ -144,8 +147,7 @@ static err class_targets(const struct table_set *s, i64 rows, struct forest *f, 
         t->value[i] = w < 0 ? NO_TARGET : (u32)class[w] - 1;
         if (w >= 0) count[class[w] - 1]++;
     }
-    if (f->nclass == 0) return one_value(s, "missing");
-    if (f->nclass == 1) return one_value(s, f->class[0]);
+    if (f->nclass < 2) return one_value(s, rows, f->nclass == 0 ? "missing" : f->class[0]);
     for (i32 k = 1; k < f->nclass; k++)
         if (count[k] > count[(i32)f->common]) f->common = k;
     t->nclass = f->nclass;
@@ -163,9 +165,9 @@ static err number_targets(const struct table_set *s, i64 rows, struct forest *f,
         sum += y[i];
         n++;
     }
-    if (n == 0) return one_value(s, "missing");
+    if (n == 0) return one_value(s, rows, "missing");
     str_print(text, sizeof text, "%.6g", low);
-    if (!(high > low)) return one_value(s, text);
+    if (!(high > low)) return one_value(s, rows, text);
     f->common = sum / n;
     t->low = low;
     t->unit = (high - low) / 0xffffff;

@@ -59,11 +59,18 @@ static err resolve(struct learn_job *job) {
     return token_set_split(job->o, s, &job->split);
 }
 
+static void warn_of_tags(const struct token_set *s, i64 strange, i64 first, const struct events *to) {
+    char where[256];
+    token_where(s, first, where);
+    event_note(to, EVENT_WARNING, "%lld tokens have tags that the training has not seen, first \"%.60s\" at %s: they count "
+               "as errors", (long long)strange, token_word(token_tag(s), first), where);
+}
+
 static err open_data(const struct model *m, const struct options *o, const char *path, const struct events *to,
                      struct dataset **out) {
     const struct hmm *h = hmm_of(m);
     struct hmm_tokens t;
-    i64 strange = 0;
+    i64 strange = 0, first = -1;
     (void)o;
     TRY(token_set_read_as(path, h->ncolumn, h->tag < 0 ? TOKENS_NO_TAG : h->tag, out));
     const struct token_set *s = token_set_of(*out);
@@ -72,13 +79,15 @@ static err open_data(const struct model *m, const struct options *o, const char 
         dataset_free(*out);
         return e;
     }
-    for (i64 i = 0; t.label && i < s->ntoken; i++) strange += t.label[i] < 0;
+    for (i64 i = 0; t.label && i < s->ntoken; i++) {
+        if (t.label[i] >= 0) continue;
+        if (strange++ == 0) first = i;
+    }
     if (t.unknown > 0)
         event_note(to, EVENT_WARNING, "%lld of %lld tokens are words that the training has not seen: all labels have smoothed "
                    "probabilities for them", (long long)t.unknown, (long long)s->ntoken);
     if (strange > 0)
-        event_note(to, EVENT_WARNING, "%lld tokens have tags that the training has not seen: they count as errors",
-                   (long long)strange);
+        warn_of_tags(s, strange, first, to);
     hmm_tokens_free(&t);
     return 0;
 }

@@ -202,6 +202,7 @@ struct model_ops {
 
 void model_free(struct model *m); /* NULL is fine */
 void model_drop(struct model *m); /* frees the members of struct model only */
+void model_put_end(const struct model *m, struct js *record); /* seconds, and what stopped it; record NULL: nothing */
 
 /* The metadata key "stretto.NAME" names the learner that wrote a file. */
 err model_to_file(const struct model *m, const char *path, const char *options_json, const char *record_json);

@@ -136,6 +136,12 @@ void graph_gap_add(struct graph_gap *gap, f64 difference) {
     gap->cells++;
 }
 
+void model_put_end(const struct model *m, struct js *record) {
+    if (!record) return;
+    js_put_f64(record, "train_seconds", m->seconds);
+    if (m->stopped) js_put_text(record, "stopped", stop_reason_text(m->stopped));
+}
+
 void model_drop(struct model *m) {
     str_free(&m->plan_text);
     mem_free(m->span);

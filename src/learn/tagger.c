@@ -67,6 +67,7 @@ static err report(const struct model *m, const struct learn_job *job, const stru
 static err describe(const struct model *m, struct description *out) {
     const struct tagger *t = tagger_of(m);
     out->parameters = t->net.ntheta;
+    model_put_end(m, out->record);
     if (!out->info) return 0;
     js_put_i64(out->info, "tags", t->tags.n);
     js_put_i64(out->info, "words", t->feature[0].words.n);

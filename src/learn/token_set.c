@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/zfile.h"
+#include "data/first_bytes.h"
 #include "data/table.h"
 #include "report/report.h"
 
@@ -242,7 +243,8 @@ static err load(const char *path, bool items, struct token_set **out) {
     i64 n;
     *out = NULL;
     TRY(zfile_load(path, &text, &n));
-    err e = dataset_new(&data_tokens, path, sizeof *r.s, &r.s);
+    err e = first_bytes_check(r.file, text, n, "a text of sentences");
+    if (e >= 0) e = dataset_new(&data_tokens, path, sizeof *r.s, &r.s);
     if (e >= 0) e = take_text(&r, text, text + n);
     mem_free(text);
     if (e < 0 && r.s) dataset_free(&r.s->set);
@@ -354,6 +356,14 @@ static f64 value(const struct dataset *d, i32 i, i64 row) {
 
 static void label(const struct dataset *d, i64 row, char out[32]) {
     snprintf(out, 32, "line %lld", (long long)token_set_of(d)->line[row]);
+}
+
+err token_one_tag(const struct token_set *s, i64 tokens) {
+    char where[256];
+    token_where(s, 0, where);
+    return FAIL_AT(E212, where, "a file with at least two different tags",
+                   "this token and all %lld of the training have the tag \"%.100s\"", (long long)tokens,
+                   token_word(token_tag(s), 0));
 }
 
 void token_where(const struct token_set *s, i64 token, char where[256]) {

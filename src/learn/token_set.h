@@ -70,6 +70,8 @@ err token_set_read_as(const char *path, i32 ncolumn, i32 tag, struct dataset **o
 err token_set_read_items(const char *path, struct dataset **out);
 /* "file:line" of a token. */
 void token_where(const struct token_set *s, i64 token, char where[256]);
+/* E212: the first `tokens` tokens have one tag. */
+err token_one_tag(const struct token_set *s, i64 tokens);
 /* Sentences for training, validation and test by --validation and --test; default: all train.  A split that is set stays. */
 err token_set_split(const struct options *o, const struct token_set *s, struct split *out);
 

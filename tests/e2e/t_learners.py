@@ -125,6 +125,11 @@ class Learners(Case):
         self.compare(self.write("s.txt", sentences(1500)), "--task", "crf", "--l1", 0.1, "--epsilon", "1e-9",
                      more=("--epsilon", "1e-12"), cuts=1)
 
+    def test_crf_by_sgd(self):
+        for trainer in ("sgd", "asgd"):
+            self.compare(self.write("s.txt", sentences(1500)), "--task", "crf", "--trainer", trainer, "--steps", 60,
+                         "--epsilon", 0, more=("--steps", 600), cuts=2)
+
     def test_hmm(self):
         self.compare(self.write("w.txt", words(1500)), "--task", "hmm", "--states", 12, "--restarts", 3, "--tolerance", 0,
                      "--iterations", 60, more=("--iterations", 400))

@@ -54,8 +54,8 @@ static void data_free(struct data *d) {
 }
 
 static struct crf_pass pass_of(const struct data *d) {
-    return (struct crf_pass){.L = d->L, .Lp = d->Lp, .w = d->w, .A = d->w + ATTRIBUTES * d->Lp, .at = d->at,
-                             .attribute = d->attribute, .gold = d->gold};
+    return (struct crf_pass){.L = d->L, .Lp = d->Lp, .w = d->w, .scale = 1, .A = d->w + ATTRIBUTES * d->Lp,
+                             .at = d->at, .attribute = d->attribute, .gold = d->gold};
 }
 
 static struct gpu_chain chain_of(const struct data *d) {

@@ -39,7 +39,7 @@ static void make(struct small *s, i32 tokens) {
         s->attribute[2 * t + 1] = (t + 3) % ATTRIBUTES;
         s->gold[t] = (t * 5 + 1) % L;
     }
-    s->p = (struct crf_pass){.L = L, .Lp = LP, .w = s->w, .A = s->w + ATTRIBUTES * LP, .E = s->E, .back = s->back,
+    s->p = (struct crf_pass){.L = L, .Lp = LP, .w = s->w, .scale = 1, .A = s->w + ATTRIBUTES * LP, .E = s->E, .back = s->back,
                              .mask = s->mask,
                              .at = s->at, .attribute = s->attribute, .gold = s->gold, .u = s->u, .a = s->a,
                              .inverse = s->inverse, .top = -1e30f};
@@ -332,7 +332,8 @@ TEST(absolute_penalty_makes_weights_zero_and_lowers_its_objective) {
 
 TEST(one_tag_alone_is_refused) {
     struct session s;
-    T_FAILS(start(&s, t_file("one.txt", "a x\nb x\n\nc x\n"), (const char *[]){"threads", "1", NULL}), 214);
+    T_FAILS(start(&s, t_file("one.txt", "a x\nb x\n\nc x\n"), (const char *[]){"threads", "1", NULL}), 212);
+    assert_string_equal(err_last()->where, "one.txt:1");
     end(&s);
 }
 

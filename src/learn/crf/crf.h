@@ -28,8 +28,8 @@ static inline struct crf *crf_of(const struct model *m) { return (struct crf *)(
 
 /* The weights of the model and the attributes of some tokens; gold: their labels, or NULL. */
 static inline struct crf_pass crf_pass_of(const struct crf *f, const struct features *x, const i32 *gold) {
-    return (struct crf_pass){.L = f->L, .Lp = f->Lp, .w = f->w, .A = f->w + f->nattr * f->Lp, .at = x->at,
-                             .attribute = x->attribute, .gold = gold};
+    return (struct crf_pass){.L = f->L, .Lp = f->Lp, .w = f->w, .scale = 1, .A = f->w + f->nattr * f->Lp,
+                             .at = x->at, .attribute = x->attribute, .gold = gold};
 }
 
 err crf_new(struct crf **out);

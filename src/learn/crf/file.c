@@ -33,6 +33,7 @@ err crf_describe(const struct model *m, struct description *out) {
         js_put_i64(of[i], "passes", f->evaluations);
         js_put_i64(of[i], "tokens", f->tokens);
     }
+    model_put_end(m, out->record);
     return out->info ? put_labels(f, out->info) : 0;
 }
 

@@ -34,9 +34,7 @@ static err take_labels(struct crf *f, const struct token_set *s, struct crf_prob
     }
     f->L = p->L = f->label.n;
     f->Lp = p->Lp = round_up(f->L, CRF_PAD);
-    if (f->L > 1) return 0;
-    return FAIL_AT(E214, s->set.path, "a file with at least two different tags", "every token has the tag \"%.100s\"",
-                   vocab_word(&f->label, 0));
+    return f->L > 1 ? 0 : token_one_tag(s, p->ntoken);
 }
 
 static err take_data(struct crf *f, const struct learn_job *job, struct crf_problem *p) {
@@ -73,16 +71,26 @@ static err take_data(struct crf *f, const struct learn_job *job, struct crf_prob
 
 /* ------------------------------------------------------------------ training ------------------------------------------------ */
 
+/* Without --steps; --epsilon ends L-BFGS before. */
+static const i64 usual_iterations[] = {[CRF_QUASI_NEWTON] = 10000, [CRF_SGD] = 50, [CRF_ASGD] = 10};
+
+static enum crf_method method_of(const struct options *o) {
+    return strcmp(o->trainer, "asgd") == 0 ? CRF_ASGD : strcmp(o->trainer, "sgd") == 0 ? CRF_SGD : CRF_QUASI_NEWTON;
+}
+
 static err train(struct crf *f, const struct learn_job *job, const struct crf_problem *p) {
     const struct options *o = job->o;
-    const struct crf_settings s = {.c = o->c, .l1 = o->l1, .epsilon = o->epsilon, .history = CRF_HISTORY,
-                                   .iterations = opt_is_auto(o, OPT_steps) ? 10000 : o->steps};
+    const enum crf_method method = method_of(o);
+    const struct crf_settings s = {.method = method, .c = o->c, .l1 = o->l1, .epsilon = o->epsilon,
+                                   .history = method == CRF_QUASI_NEWTON ? CRF_HISTORY : 0,
+                                   .iterations = opt_is_auto(o, OPT_steps) ? usual_iterations[method] : o->steps,
+                                   .seed = (u64)o->seed};
     struct crf_run r;
     struct crf_course out;
     struct snapshots shots = {0};
     err e = crf_run_open(p, &s, &job->use, &r);
     if (e >= 0) e = snapshots_open(job, &shots);
-    if (e >= 0) e = crf_minimise(&r, &shots, &out);
+    if (e >= 0) e = method == CRF_QUASI_NEWTON ? crf_minimise(&r, &shots, &out) : crf_descend(&r, &shots, &out);
     if (e == 0) e = map_run_keep(&r.run, &f->model);
     if (e == 0 && r.shared) shared_crf_note(r.shared, job->use.events);
     if (e == 0) {

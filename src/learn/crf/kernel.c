@@ -52,7 +52,8 @@ INLINE f32 max_lanes(vf a) {
 
 /* ------------------------------------------------------------------ scores -------------------------------------------------- */
 
-INLINE void sum_rows(const i32 n, const f32 *w, i32 Lp, const i32 *f, i64 count, f32 *u) {
+INLINE void sum_rows(const i32 n, const struct crf_pass *p, const f32 *w, const i32 *f, i64 count, f32 *u) {
+    const i32 Lp = p->Lp;
     vf s[WIDE];
     UNROLL for (i32 i = 0; i < n; i++) s[i] = v_zero();
     for (i64 k = 0; k < count; k++) {
@@ -62,7 +63,7 @@ INLINE void sum_rows(const i32 n, const f32 *w, i32 Lp, const i32 *f, i64 count,
         __builtin_prefetch(next + 16);
         UNROLL for (i32 i = 0; i < n; i++) s[i] = s[i] + v_load(row + i * VL);
     }
-    UNROLL for (i32 i = 0; i < n; i++) v_store(u + i * VL, s[i]);
+    UNROLL for (i32 i = 0; i < n; i++) v_store(u + i * VL, s[i] * v_set1(p->scale));
 }
 
 static void score(const struct crf_pass *p, i64 t0, i32 T, f32 *u) {
@@ -70,7 +71,7 @@ static void score(const struct crf_pass *p, i64 t0, i32 T, f32 *u) {
     for (i32 t = 0; t < T; t++, u += p->Lp) {
         const i32 *f = p->attribute + p->at[t0 + t];
         const i64 count = p->at[t0 + t + 1] - p->at[t0 + t];
-#define ROWS(n, v) sum_rows(n, p->w + (v), p->Lp, f, count, u + (v))
+#define ROWS(n, v) sum_rows(n, p, p->w + (v), f, count, u + (v))
         BY_WIDTH(nv, ROWS);
 #undef ROWS
     }
@@ -246,6 +247,33 @@ static void columns(const struct crf_columns *c, i64 lo, i64 hi) {
     }
 }
 
+enum { FOUND = 64 }; /* rows of a token that are looked for together */
+
+INLINE void add_to_rows(const i32 n, const struct crf_spread *s, i32 v, const i32 *row, i32 count, const f32 *d) {
+    vf x[WIDE];
+    UNROLL for (i32 i = 0; i < n; i++) x[i] = v_set1(s->factor) * v_load(d + v + i * VL);
+    for (i32 k = 0; k < count; k++) {
+        f32 *to = s->to + (i64)row[k] * s->Lp + v;
+        UNROLL for (i32 i = 0; i < n; i++) v_store(to + i * VL, v_load(to + i * VL) + x[i]);
+    }
+}
+
+static void spread(const struct crf_spread *s, i64 t0, i32 T, const f32 *d) {
+    i32 row[FOUND];
+    for (i64 t = t0; t < t0 + T; t++, d += s->Lp)
+        for (i64 k = s->at[t]; k < s->at[t + 1]; k += FOUND) {
+            const i64 end = lmin(k + FOUND, s->at[t + 1]);
+            i32 n = 0;
+            for (i64 i = k; i < end; i++) { /* without a jump, which half of the rows would take */
+                row[n] = s->attribute[i];
+                n += (row[n] >= s->lo) & (row[n] < s->hi);
+            }
+#define ADD(w, v) add_to_rows(w, s, v, row, n, d)
+            BY_WIDTH(s->Lp / VL, ADD);
+#undef ADD
+        }
+}
+
 /* ------------------------------------------------------------------ vectors ------------------------------------------------- */
 
 static f64 dot(const f32 *a, const f32 *b, i64 n) {
@@ -300,5 +328,5 @@ static void decode(const f32 *u, const f32 *A, i32 L, i32 Lp, i32 T, i32 *from, 
 #define NAME(isa) NAME_(isa)
 #define TEXT_(isa) #isa
 #define TEXT(isa) TEXT_(isa)
-const struct crf_kern NAME(ISA) = {.isa = TEXT(ISA), .score = score, .sentence = sentence, .columns = columns, .dot = dot,
-                                   .add = add, .decode = decode};
+const struct crf_kern NAME(ISA) = {.isa = TEXT(ISA), .score = score, .sentence = sentence, .columns = columns,
+                                   .spread = spread, .dot = dot, .add = add, .decode = decode};

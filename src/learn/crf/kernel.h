@@ -18,7 +18,8 @@ enum { CRF_PAD = 8, CRF_AHEAD = 16 }; /* CRF_AHEAD: readable attributes after th
 struct crf_pass {
     i32 L, Lp;
     const f32 *w;         /* [rows][Lp]; the transitions A are rows nattr .. nattr + L - 1: row = label before */
-    const f32 *A;         /* [L][Lp] of w */
+    f32 scale;            /* u is this times the sum of rows of w: 1, but with the weights of sgd.h */
+    const f32 *A;         /* [L][Lp] of w, not scaled */
     const f32 *E, *back;  /* [L][Lp] e^{A - top}, 0 in the padding; and its transpose */
     f32 top;              /* max A */
     const f32 *mask;      /* [Lp] 1 for labels, 0 for the padding */
@@ -39,6 +40,16 @@ struct crf_columns {
     f32 *g;            /* gradient: sum + decay w */
 };
 
+/* The other direction: rows [lo, hi) of `to` += factor * d_t, for the attributes of each token t in order. */
+struct crf_spread {
+    i32 Lp;
+    const i64 *at;     /* as in struct crf_pass */
+    const i32 *attribute;
+    f32 *to;           /* [rows][Lp] */
+    f32 factor;
+    i32 lo, hi;
+};
+
 struct crf_kern {
     const char *isa;
     /* u [T][Lp] of tokens t0 .. t0 + T - 1 */
@@ -47,6 +58,7 @@ struct crf_kern {
      * pair [Lp][Lp] += alpha_{t-1} x (beta_t .* e^{u_t} / s_t): times E it is the expected number of label pairs. */
     f64 (*sentence)(const struct crf_pass *p, i64 t0, i32 T, f32 *d, f32 *pair);
     void (*columns)(const struct crf_columns *c, i64 lo, i64 hi);
+    void (*spread)(const struct crf_spread *s, i64 t0, i32 T, const f32 *d); /* d [T][Lp] of tokens t0 .. t0 + T - 1 */
     f64 (*dot)(const f32 *a, const f32 *b, i64 n);             /* n a multiple of 8 */
     void (*add)(f32 *to, f32 factor, const f32 *from, i64 n);  /* to += factor * from */
     /* Best path of T tokens with scores u; best [T]; ties go to the lowest label.  from: scratch [T][Lp], v: [2][Lp]. */

@@ -10,7 +10,7 @@ static void score(const struct crf_pass *p, i64 t0, i32 T, f32 *u) {
         for (i32 y = 0; y < p->Lp; y++) {
             f64 s = 0;
             for (i64 k = p->at[t0 + t]; k < p->at[t0 + t + 1]; k++) s += (f64)p->w[(i64)p->attribute[k] * p->Lp + y];
-            u[(i64)t * p->Lp + y] = (f32)s;
+            u[(i64)t * p->Lp + y] = (f32)(s * (f64)p->scale);
         }
 }
 
@@ -79,6 +79,15 @@ static void columns(const struct crf_columns *c, i64 lo, i64 hi) {
         }
 }
 
+static void spread(const struct crf_spread *s, i64 t0, i32 T, const f32 *d) {
+    for (i32 t = 0; t < T; t++)
+        for (i64 k = s->at[t0 + t]; k < s->at[t0 + t + 1]; k++) {
+            f32 *to = s->to + (i64)s->attribute[k] * s->Lp;
+            if (s->attribute[k] < s->lo || s->attribute[k] >= s->hi) continue;
+            for (i32 y = 0; y < s->Lp; y++) to[y] += s->factor * d[(i64)t * s->Lp + y];
+        }
+}
+
 static f64 dot(const f32 *a, const f32 *b, i64 n) {
     f64 s = 0;
     for (i64 i = 0; i < n; i++) s += (f64)a[i] * (f64)b[i];
@@ -110,8 +119,8 @@ static void decode(const f32 *u, const f32 *A, i32 L, i32 Lp, i32 T, i32 *from, 
     }
 }
 
-const struct crf_kern crf_kern_ref = {.isa = "ref", .score = score, .sentence = sentence, .columns = columns, .dot = dot,
-                                      .add = add, .decode = decode};
+const struct crf_kern crf_kern_ref = {.isa = "ref", .score = score, .sentence = sentence, .columns = columns,
+                                      .spread = spread, .dot = dot, .add = add, .decode = decode};
 
 f32 crf_transitions(i32 L, i32 Lp, const f32 *A, f32 *E, f32 *back) {
     f32 top = -INFINITY;

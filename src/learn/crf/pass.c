@@ -121,8 +121,8 @@ static void move(void *self, const struct kernel_call *c) {
 
 static struct crf_pass pass_of(const struct crf_run *r) {
     const struct crf_problem *p = r->p;
-    return (struct crf_pass){.L = p->L, .Lp = p->Lp, .w = r->w, .A = r->w + p->nattr * p->Lp, .at = p->f.at,
-                             .attribute = p->f.attribute, .gold = p->gold};
+    return (struct crf_pass){.L = p->L, .Lp = p->Lp, .w = r->w, .scale = 1, .A = r->w + p->nattr * p->Lp,
+                             .at = p->f.at, .attribute = p->f.attribute, .gold = p->gold};
 }
 
 static i64 part_size(const struct crf_problem *p) { return 1 + (i64)p->Lp * p->Lp; }

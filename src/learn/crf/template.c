@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "data/first_bytes.h"
 #include "data/table.h"
 
 struct place {
@@ -124,6 +125,9 @@ err templates_load(const char *path, i32 ncolumn, struct templates *out) {
     *out = (struct templates){0};
     if (path && *path) {
         TRY(file_load(path, 1 << 24, &text, &n));
+        const err e = first_bytes_check(path, text, n, "a list of templates");
+        if (e < 0) mem_free(text);
+        TRY(e);
         const char *slash = strrchr(path, '/');
         return templates_parse(text, slash ? slash + 1 : path, ncolumn, out);
     }

@@ -1,4 +1,5 @@
-/* train.h - trains the weights of a CRF: evaluations of the objective as a plan of tasks, and L-BFGS or OWL-QN on top.
+/* train.h - trains the weights of a CRF: evaluations of the objective as a plan of tasks, and L-BFGS or OWL-QN on top.  SGD,
+ * which has mini-batches in place of these: sgd.h.
  *
  *     objective F(w) = sum over sentences of -log p(y|x) + |w|^2 / (2 C) + l1 |w|_1
  *
@@ -42,10 +43,14 @@ struct crf_problem {
 err crf_problem_index(struct crf_problem *p);
 void crf_problem_free(struct crf_problem *p);
 
+/* QUASI_NEWTON: L-BFGS, with l1 OWL-QN. */
+enum crf_method { CRF_QUASI_NEWTON, CRF_SGD, CRF_ASGD };
 struct crf_settings {
-    f64 c, l1, epsilon;  /* c 0 = no squared penalty */
-    i32 history;         /* pairs of L-BFGS, at most CRF_HISTORY */
-    i64 iterations;
+    enum crf_method method;
+    f64 c, l1, epsilon;  /* c 0 = no squared penalty; not of SGD */
+    i32 history;         /* pairs of L-BFGS, at most CRF_HISTORY; 0 = another method */
+    i64 iterations;      /* of SGD: passes */
+    u64 seed;            /* of SGD: order of the sentences */
 };
 
 /* Sums of an evaluation over all rows. */
@@ -106,6 +111,8 @@ struct crf_course {
 };
 /* Minimises F from r->w on, or from the checkpoint of a resumed run.  STOP_SIGNAL behind a checkpoint. */
 err crf_minimise(struct crf_run *r, struct snapshots *shots, struct crf_course *out);
+/* The same by SGD (sgd.h), from weights 0 on. */
+err crf_descend(struct crf_run *r, struct snapshots *shots, struct crf_course *out);
 
 /* state.c.  Of struct snapshots; takes the state of a resumed run, E901. */
 err crf_gather(void *course);

@@ -19,6 +19,7 @@ err hmm_describe(const struct model *m, struct description *out) {
         if (h->ncurve > 0) js_put_i64(of[i], "iterations", h->ncurve);
         if (h->ncurve > 0) js_put_f64(of[i], "log-likelihood per token", h->curve[h->ncurve - 1]);
     }
+    model_put_end(m, out->record);
     return 0;
 }
 

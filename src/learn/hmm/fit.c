@@ -301,10 +301,14 @@ static void smooth_all(struct hmm *h, f64 add) {
 }
 
 static err check_labels(const struct hmm *h, const struct token_set *s) {
-    if (h->L > VITERBI_LABELS)
-        return FAIL_AT(E214, s->set.path, "--target with another column, or --states N",
-                       "%s holds %d different tags; at most %d are possible", token_tag(s)->name, h->L, VITERBI_LABELS);
-    return 0;
+    char where[256];
+    i64 t = 0;
+    if (s->tag >= 0 && h->L == 1) return token_one_tag(s, s->first[h->model.train_records]);
+    if (h->L <= VITERBI_LABELS) return 0;
+    while (token_tag(s)->code[t] < VITERBI_LABELS) t++; /* codes are in the order of first appearance */
+    token_where(s, t, where);
+    return FAIL_AT(E214, where, "--target with another column, or --states N",
+                   "%s holds %d different tags, this one is the first beyond %d", token_tag(s)->name, h->L, VITERBI_LABELS);
 }
 
 static err run_fit(struct fitting *f) {

@@ -8,6 +8,7 @@
 #include "base/input.h"
 #include "base/mem.h"
 #include "base/zfile.h"
+#include "data/first_bytes.h"
 
 enum { PIECE = 1 << 22, WORD_MAX = 1 << 16, KNOWN = 1 << 12, KEY = 8 };
 
@@ -102,9 +103,11 @@ static err take_packed(struct reading *r) {
 }
 
 static err take_file(struct reading *r, struct file_in *f, const struct resources *use) {
-    char head[4], *buf;
-    const bool packed = f->size >= 4 && file_read_at(f, 0, head, 4) >= 0 && zfile_kind(head, 4) != Z_PLAIN;
-    if (packed) return take_packed(r);
+    char head[FIRST_BYTES], *buf;
+    const i64 n = lmax(0, lmin(f->size, FIRST_BYTES));
+    if (n > 0) TRY(file_read_at(f, 0, head, n));
+    if (n >= 4 && zfile_kind(head, 4) != Z_PLAIN) return take_packed(r);
+    TRY(first_bytes_check(input_label(r->path), head, n, "a text of words"));
     struct workload work = workload_start("reading", use->events, use->stop);
     work.all = (f64)lmax(1, f->size);
     r->work = &work;

@@ -41,8 +41,7 @@ err kmeans_describe(const struct model *m, struct description *out) {
     }
     if (!out->record) return 0;
     put_facts(f, out->record);
-    js_put_f64(out->record, "train_seconds", m->seconds);
-    if (m->stopped) js_put_text(out->record, "stopped", stop_reason_text(m->stopped));
+    model_put_end(m, out->record);
     if (out->scores) js_put_f64(out->record, "skill", out->scores->skill);
     return 0;
 }

@@ -42,6 +42,18 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* The error names the first sequence of the file that is trained on and has a label. */
+static err one_label(const struct sequence_set *s, i64 records, const char *fix, const char *value) {
+    char where[256];
+    i64 first = s->set.nrow;
+    for (i64 k = 0; k < records; k++)
+        if (s->classes ? sequence_class(s, s->at[k], 0) >= 0 : !isnan(sequence_number(s, s->at[k], 0)))
+            first = lmin(first, s->at[k]);
+    sequence_where(s, first == s->set.nrow ? 0 : first, 0, where);
+    return FAIL_AT(E212, where, fix, "the label \"%s\" is %s here and in all %lld sequences of the training",
+                   s->t->col[s->target].name, value, (long long)records);
+}
+
 /* Mean, deviation and median of the labels. */
 static err number_spread(struct sequence_model *m, const struct sequence_set *s, i64 records) {
     struct spread p = {0};
@@ -61,8 +73,9 @@ static err number_spread(struct sequence_model *m, const struct sequence_set *s,
     const bool constant = n == 0 || !(all[n - 1] > all[0]);
     mem_free(all);
     if (!constant) return 0;
-    return FAIL_AT(E212, s->set.path, "a file with different labels", "the label \"%s\" is %.6g in all of the training",
-                   s->t->col[s->target].name, m->y_mean);
+    char value[40] = "missing";
+    if (n > 0) str_print(value, sizeof value, "%.6g", m->y_mean);
+    return one_label(s, records, "a file with different labels", value);
 }
 
 /* The classes are those of the training in order of appearance. */
@@ -86,8 +99,7 @@ static err choose_classes(struct sequence_model *m, const struct sequence_set *s
     TRY(e);
     if (!m->share) return -E601;
     if (m->classes.n > 1) return 0;
-    return FAIL_AT(E212, s->set.path, "a file with at least two classes", "the label \"%s\" is %s in all of the training",
-                   c->name, m->classes.n == 1 ? vocab_word(&m->classes, 0) : "missing");
+    return one_label(s, records, "a file with at least two classes", m->classes.n == 1 ? vocab_word(&m->classes, 0) : "missing");
 }
 
 err sequence_scale_fit(struct sequence_model *m, const struct sequence_set *s, i64 records) {

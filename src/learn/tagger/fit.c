@@ -46,9 +46,7 @@ static err choose_tags(struct tag_fit *f) {
         const char *word = token_word(c, k);
         TRY(vocab_code(&f->t->tags, word, (i64)strlen(word), &at));
     }
-    if (f->t->tags.n > 1) return 0;
-    return FAIL_AT(E212, f->s->set.path, "a file with at least two tags", "every token has the tag \"%.100s\"",
-                   vocab_word(&f->t->tags, 0));
+    return f->t->tags.n > 1 ? 0 : token_one_tag(f->s, f->s->first[f->split.train]);
 }
 
 static i32 longest(const struct token_set *s, i64 n) {
