@@ -38,7 +38,7 @@ if not have("pyarrow") and os.access(VENV, os.X_OK) and os.path.abspath(sys.exec
 sys.path.insert(0, PYTHON)
 if have("pyarrow"):
     import pyarrow
-    from stretto import ranks, talk
+    from stretto import ranks, runs, talk
 
 
 def values(rows):
@@ -153,12 +153,12 @@ class Ranks(Case):
 @unittest.skipUnless(have("pyarrow"), "skipped: pyarrow is not importable (tools/spark_venv.sh gets it)")
 @unittest.skipUnless(MPIEXEC, "skipped: mpiexec.mpich is not here (Debian package mpich)")
 class Shim(Ranks):
-    def run_stage(self, parts, gpus=(), folders=None, columns=None, **more):
-        """Runs the tasks; returns what they yield, and the exceptions.  columns: names for each part, all by default."""
+    def run_stage(self, partitions, gpus=(), folders=None, columns=None, **more):
+        """Runs the tasks; returns what they yield, and the exceptions.  columns: names for each partition, all by default."""
         job = {"program": e2e.PROGRAM, "mpiexec": MPIEXEC, "interface": "", "work_dir": self.dir, "name": "run", "keep": False,
                "threads": 1, "gpu": False, "deadline": 0, "argv": list(FIT), "env": {"STRETTO_WISDOM": "off"}}
         job.update(more)
-        gathering, rows, failures = Gathering(len(parts)), [], []
+        gathering, rows, failures = Gathering(len(partitions)), [], []
 
         def task(me, part):
             own = dict(job, work_dir=folders[me]) if folders else job
@@ -168,7 +168,7 @@ class Shim(Ranks):
             except Exception as e:  # as Spark: the stage fails with the first
                 failures.append(e)
                 gathering.barrier.abort()
-        threads = [threading.Thread(target=task, args=pair) for pair in enumerate(parts)]
+        threads = [threading.Thread(target=task, args=pair) for pair in enumerate(partitions)]
         for t in threads:
             t.start()
         for t in threads:
@@ -210,6 +210,103 @@ class Shim(Ranks):
         found, failures = self.run_stage(parts, argv=list(LONG))
         self.assertEqual(failures, [])
         self.same_bits(found["model"])
+
+    def written(self, partitions, columns=(0,)):
+        """What the stage without a barrier reports of partitions, each a list of batches; the parts of the table, if it is in order."""
+        job = {"work_dir": self.dir, "name": "run", "token": "t"}
+        told = [row for me, batches in enumerate(partitions) for row in runs.rows_of(job, me, list(columns), iter(batches))]
+        return told, runs.arrange(told)
+
+    def in_order(self, *partitions):
+        return self.written([list(batches_of(p)) for p in partitions])[1]
+
+    def test_runs_of_a_table_in_order_have_the_bits_of_mpiexec(self):
+        rows = values(600)
+        self.by_hand(text_of(rows), FIT, n=3)
+        parts = self.in_order(rows[300:450] + rows[:130], rows[130:300], [], rows[450:])  # a fall inside a batch
+        self.assertEqual([p[1] for p in parts], [130, 170, 150, 150])
+        found, failures = self.run_stage([[], [], []], token="t", parts=parts)
+        self.assertEqual(failures, [])
+        self.same_bits(found["model"])
+        self.assertEqual((json.loads(found["parts"]), json.loads(found["shuffled"])), ([130, 170, 150, 150], False))
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_next_attempt_finds_the_runs_where_the_first_has_moved_them(self):
+        rows = values(600)
+        self.by_hand(text_of(rows), LONG)
+        parts, run = self.in_order(rows[:100], rows[100:]), self.path("run/model.run")
+        thread, killed = self.kill_when_saved(run, lambda: [p for p in processes("--run-dir") if p in processes(self.dir)
+                                                            and e2e.PROGRAM in os.readlink("/proc/%d/exe" % p)][-1:])
+        found, failures = self.run_stage([[], []], argv=list(LONG), token="t", parts=parts)
+        thread.join()
+        self.assertEqual((len(killed), found), (1, {}))
+        self.assertTrue(any(isinstance(e, talk.Interrupted) for e in failures), failures)
+        found, failures = self.run_stage([[], []], argv=list(LONG), token="t", parts=parts)
+        self.assertEqual(failures, [])
+        self.same_bits(found["model"])
+
+    def test_a_part_that_a_task_does_not_see_sends_the_rows_through_spark(self):
+        rows = values(200)
+        parts = self.in_order(rows[:100], rows[100:])
+        os.unlink(self.path("run/loose-t/" + parts[1][0]))
+        with unittest.mock.patch.object(runs, "SEEN_S", 0.3):
+            found, failures = self.run_stage([[], []], token="t", parts=parts)
+        self.assertEqual((failures, list(found)), ([], ["absent"]))
+        self.assertIn(b"data/part-00001.arrows", found["absent"])
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_rows_out_of_order_are_found_and_leave_no_files(self):
+        rows = values(2000)
+        late = rows[:1990] + rows[1995:] + rows[1990:1995]
+        for partitions in ([rows[::-1]], [rows[:50] + rows[20:]], [rows[:500] + rows[499:]],  # falls; a repeated time does not fall
+                           [late], [rows[:1000] + rows[500:600]], [rows[:1000], rows[900:]], [rows[::2], rows[1::2]]):
+            equal = partitions == [rows[:500] + rows[499:]]
+            self.assertEqual(self.in_order(*partitions) is not None, equal, len(partitions))
+            shutil.rmtree(self.path("run"))
+        told, parts = self.written([list(batches_of(late)), list(batches_of(values(10)))])
+        self.assertEqual(([row["failed"] for row in told], parts), (["disorder", "disorder"], None))
+        self.assertEqual(os.listdir(self.path("run/loose-t")), ["disorder"])
+
+    def test_a_partition_out_of_order_is_not_read_to_its_end(self):
+        read, rows = [], values(1000)
+
+        def batches():
+            for batch in batches_of(rows[300:500] + rows[:300] + rows[100:200] + rows[500:]):
+                read.append(batch.num_rows)
+                yield batch
+        self.assertIsNone(self.written([batches()])[1])
+        self.assertEqual(len(read), 6)
+
+    def keyed(self, *columns):
+        return [pyarrow.RecordBatch.from_arrays([pyarrow.array(c) for c in columns], [str(k) for k in range(len(columns))])]
+
+    def test_keys_compare_as_spark_sorts_them(self):
+        for values_of, good in (([1, 2, 2], True), ([1.5, math.nan], False), ([None, 1], False), ([-1, 1], True),
+                                (["2011-01-02", "2011-01-10"], True), (["9", "10"], True), (["z", "\xe9", "\uffee", "\U00010000"], True),
+                                ([-0.0, 0.0, -0.0], True), ([1e300, math.inf], True)):
+            self.assertEqual(self.written([self.keyed(values_of)])[1] is not None, good, values_of)
+            told, parts = self.written([self.keyed([v]) for v in values_of])  # the driver compares
+            self.assertEqual(parts is not None, good, values_of)
+            if good and values_of != ["9", "10"]:
+                self.assertEqual([p[0] for p in parts], [row["name"] for row in told], values_of)
+            shutil.rmtree(self.path("run"))
+        for times, names, good in (([1, 1, 2], ["a", "b", "a"], True), ([1, 1, 2, 2], ["a", "b", "b", "a"], False), ([1, 2, 1, 2], [1, 1, 2, 2], False),
+                                   ([1, 1, 1], ["a", "a", "b"], True), ([1, 2], ["a", None], False)):
+            self.assertEqual(self.written([self.keyed(times, names)], (0, 1))[1] is not None, good, (times, names))
+            shutil.rmtree(self.path("run"))
+
+    def test_equal_keys_of_two_partitions_stay_in_the_order_of_the_table(self):
+        one, border = self.keyed([1, 2, 2]), self.keyed([2, 2, 3])
+        told, parts = self.written([one, border])
+        self.assertEqual([p[0] for p in parts], [told[0]["name"], told[1]["name"]])
+        self.assertIsNone(self.written([border, one])[1])
+        told, parts = self.written([self.keyed([1, 2]), self.keyed([2]), self.keyed([2]), self.keyed([2, 3])])
+        self.assertEqual([p[0] for p in parts], [row["name"] for row in told])
+
+    def test_a_folder_that_cannot_be_written_is_one_sentence(self):
+        self.write("run", "a file")
+        with self.assertRaisesRegex(talk.Refused, "the partition cannot be written on .*: give work_dir a folder with room"):
+            self.in_order(values(10))
 
     def test_errors_of_the_program_reach_the_driver(self):
         rows = values(200)
@@ -309,6 +406,8 @@ class Spark(Ranks):
         fitted = pipeline.fit(shuffled)
         self.same_bits(fitted.stages[1].files["model"])
         self.assertEqual(sum(fitted.stages[1].part_rows), 600)
+        self.assertTrue(fitted.stages[1].shuffled)
+        self.assertEqual(glob.glob(self.path("stretto-*")), [])
         fitted.write().overwrite().save(self.path("saved"))
         again = PipelineModel.load(self.path("saved"))
         self.assertEqual(again.stages[1].files, fitted.stages[1].files)
@@ -317,6 +416,20 @@ class Spark(Ranks):
         self.assertEqual([r["prediction"] for r in made], [float(h[4]) for h in hand])
         self.assertEqual([r["ds"].strftime("%Y-%m-%d %H:%M") for r in made], [h[2] for h in hand])
         self.assertEqual([r["q0.9"] for r in made], [float(h[7]) for h in hand])
+
+    def test_a_table_in_order_is_neither_shuffled_nor_sorted(self):
+        rows = values(600)
+        self.by_hand(text_of(rows), FIT)
+        for k, (first, end) in enumerate(((0, 100), (100, 250), (250, 600))):  # Spark reads the largest file first, and packs files
+            self.table(text_of(rows[first:end]), "part%d.csv" % k).coalesce(1).write.mode("append").parquet(self.path("parts"))
+        table = self.spark.read.parquet(self.path("parts"))
+        model = self.estimator().fit(table)
+        self.same_bits(model.files["model"])
+        self.assertEqual((model.shuffled, model.part_rows), (False, [100, 150, 350]))
+        self.assertEqual(glob.glob(self.path("stretto-*")), [])
+        local = self.estimator(work_dir="").fit(table)
+        self.assertFalse(local.shuffled)
+        self.same_bits(local.files["model"])
 
     def test_a_panel_has_the_bits_of_one_command(self):
         lines = text_of(values(300)).split("\n")
@@ -331,6 +444,9 @@ class Spark(Ranks):
                                     schema="ds timestamp_ntz, y double, temp double, shop string").orderBy("temp", "y")
         model = self.estimator(id_col="shop").fit(table)
         self.same_bits(model.files["model"])
+        ordered = self.estimator(id_col="shop").fit(table.orderBy("ds", "shop"))
+        self.same_bits(ordered.files["model"])
+        self.assertEqual((model.shuffled, ordered.shuffled), (True, False))
         made = model.transform(table).orderBy("shop", "step").collect()
         hand = [line.split(",") for line in self.read("hand.out").decode().split("\n")[1:] if line]
         self.assertEqual([(r["shop"], r["prediction"]) for r in made], [(h[0], float(h[4])) for h in hand])
@@ -384,8 +500,20 @@ class Spark(Ranks):
             self.estimator(num_workers=3).fit(table)
         with self.assertRaisesRegex(StrettoError, "has no program \"strettissimo\""):
             self.estimator(program="strettissimo").fit(table)
+        with self.assertRaisesRegex(StrettoError, "the partition cannot be written on .*: give work_dir a folder with room"):
+            self.estimator(work_dir=self.write("file", "")).fit(table)
         with self.assertRaisesRegex(StrettoError, "E301"):
             self.estimator(horizon=1000).fit(table)
+
+    def test_only_executors_of_one_host_write_without_a_shared_folder(self):
+        from stretto.spark import one_folder
+        for hosts, shared, good in ((["driver=a:1", "0=b:2", "1=b:3"], "", True), (["driver=a:1", "0=b:2", "1=c:2"], "", False),
+                                    (["driver=a:1", "0=b:2", "1=c:2"], "/shared", True), (["driver=a:1"], "", True)):
+            told = [unittest.mock.Mock(**{"id.return_value": h.split("=")[0], "hostPort.return_value": h.split("=")[1]}) for h in hosts]
+            stub = unittest.mock.MagicMock()
+            store = stub.sparkContext._jsc.sc().statusStore().executorList.return_value
+            store.size.return_value, store.apply.side_effect = len(told), told.__getitem__
+            self.assertEqual(one_folder(stub, {"work_dir": shared}), good, hosts)
 
     def test_dynamic_allocation_is_refused(self):
         from stretto.spark import need_slots
