@@ -153,15 +153,16 @@ class Ranks(Case):
 @unittest.skipUnless(have("pyarrow"), "skipped: pyarrow is not importable (tools/spark_venv.sh gets it)")
 @unittest.skipUnless(MPIEXEC, "skipped: mpiexec.mpich is not here (Debian package mpich)")
 class Shim(Ranks):
-    def run_stage(self, partitions, gpus=(), folders=None, columns=None, **more):
-        """Runs the tasks; returns what they yield, and the exceptions.  columns: names for each partition, all by default."""
+    def run_stage(self, partitions, gpus=(), folders=None, columns=None, programs=None, **more):
+        """Runs the tasks; returns what they yield, and the exceptions.  columns: names for each partition, all by default; folders and
+        programs: of each task."""
         job = {"program": e2e.PROGRAM, "mpiexec": MPIEXEC, "interface": "", "work_dir": self.dir, "name": "run", "keep": False,
                "threads": 1, "gpu": False, "deadline": 0, "argv": list(FIT), "env": {"STRETTO_WISDOM": "off"}}
         job.update(more)
         gathering, rows, failures = Gathering(len(partitions)), [], []
 
         def task(me, part):
-            own = dict(job, work_dir=folders[me]) if folders else job
+            own = dict(job, work_dir=folders[me] if folders else job["work_dir"], program=programs[me] if programs else job["program"])
             batches = (b.select(columns[me]) if columns else b for b in batches_of(part))
             try:
                 rows.extend(ranks.train(Context(gathering, me, list(gpus[me]) if gpus else []), own, batches))
@@ -323,16 +324,42 @@ class Shim(Ranks):
         self.refused(parts, "has no program \"mpiexec.none\"", mpiexec="mpiexec.none")
         self.refused(parts, "gave 0 launch lines for 2 tasks", mpiexec="/bin/true")
         self.refused(parts, "use_gpu: the task on", gpu=True)
-        with unittest.mock.patch.object(ranks, "find_program", lambda name: "/absent" + name):  # found in task 0's host alone
+        with unittest.mock.patch.object(ranks, "find_program", lambda name: "/absent" + name), \
+                unittest.mock.patch.object(ranks, "version_of", lambda _: "stretto 1"):  # found in task 0's host alone
             self.refused(parts, "has no program /absent" + e2e.PROGRAM + ", which is that of task 0: install it at the same path on every host")
         other = self.path("other")
         os.mkdir(other)
         self.refused(parts, "give work_dir a folder on a file system that all executors share", folders=[self.dir, other])
         self.refused(parts, "longer than deadline=1 s", deadline=1.0, argv=[*LONG, "--steps", "100000000"])
 
+    def stub(self, script, version="stretto 0.1.0", name="stub"):
+        """A program that knows its version and otherwise runs a script."""
+        path = self.write(name, "#!/bin/sh\n[ \"$1\" = --version ] && echo '%s' && exit\n%s\n" % (version, script))
+        os.chmod(path, 0o755)
+        return path
+
+    def test_versions_that_differ_are_refused_before_a_rank_starts(self):
+        rows, started = values(20), self.path("started")
+        programs = [self.stub("touch " + started, "stretto 0.1.%d" % k, "stub%d" % k) for k in (0, 1)]
+        self.refused([rows[:10], rows[10:]], "the executor on ", " has stretto 0.1.1, that of task 0 on ", "has stretto 0.1.0: install the same version",
+                     programs=programs)
+        self.assertFalse(os.path.exists(started))
+        broken = self.write("broken", "not a program of this machine")
+        os.chmod(broken, 0o755)
+        self.refused([rows[:10], rows[10:]], "the program %s does not run on " % broken, "install one that is built for this host", program=broken)
+
+    def test_ranks_that_differ_are_not_tried_again(self):
+        rows = values(20)
+        lost = self.stub("echo '{\"error\": \"E803\", \"where\": \"\", \"text\": \"rank 1 is lost\", \"fix\": \"\"}' >&2\nexit 8")
+        found, failures = self.run_stage([rows[:10], rows[10:]], program=lost)
+        self.assertEqual(found, {})
+        self.assertTrue(any(isinstance(e, talk.Interrupted) for e in failures), failures)
+        shutil.rmtree(self.path("run"))
+        differ = self.stub("echo '{\"error\": \"E804\", \"where\": \"\", \"text\": \"rank 1 has other options\", \"fix\": \"\"}' >&2\nexit 8")
+        self.refused([rows[:10], rows[10:]], "status 8", "error[E804] rank 1 has other options", program=differ)
+
     def test_gpus_of_a_task_reach_its_rank(self):
-        stub = self.write("stub", "#!/bin/sh\necho \"$CUDA_VISIBLE_DEVICES\" >\"%s/gpu.$PMI_RANK\"\nexit 3\n" % self.dir)
-        os.chmod(stub, 0o755)
+        stub = self.stub("echo \"$CUDA_VISIBLE_DEVICES\" >\"%s/gpu.$PMI_RANK\"\nexit 3" % self.dir)
         rows = values(20)
         self.refused([rows[:10], rows[10:]], "status 3", gpus=[["5"], ["2", "7"]], gpu=True, program=stub)
         self.assertEqual([self.read("gpu.0"), self.read("gpu.1")], [b"5\n", b"2,7\n"])

@@ -18,6 +18,7 @@ import os
 import shlex
 import shutil
 import socket
+import subprocess
 import time
 
 from stretto import runs
@@ -27,6 +28,7 @@ from stretto.talk import Refused, Talk, folder_of, gather
 CHUNK = 8 << 20     # bytes of a file in a row
 GRACE = 5.0         # seconds between the end of one process of a job and that of the others
 RESTART = (75, 8)   # checkpoint written, or a rank lost: a further attempt goes on
+DIFFER = "error[E804]"  # but the ranks would differ again
 
 
 def find_program(name):
@@ -35,6 +37,26 @@ def find_program(name):
         raise Refused("the executor on %s has no program \"%s\": install it there, or give its path by program=.."
                       % (socket.gethostname(), name))
     return os.path.abspath(found)
+
+
+def version_of(program):
+    """What the program says of itself."""
+    try:
+        done = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+        fault = done.returncode and "%s (status %d)" % (done.stderr.strip(), done.returncode)
+    except OSError as e:
+        fault = e
+    if fault:
+        raise Refused("the program %s does not run on %s: %s: install one that is built for this host" % (program, socket.gethostname(), fault))
+    return done.stdout.strip()
+
+
+def need_one_version(told):
+    """Ranks of different versions do not understand each other."""
+    for t in told:
+        if t["version"] != told[0]["version"]:
+            raise Refused("the executor on %s has %s, that of task 0 on %s has %s: install the same version on every host"
+                          % (t["host"], t["version"], told[0]["host"], told[0]["version"]))
 
 
 def clear(folder, job):
@@ -49,9 +71,10 @@ def clear(folder, job):
 def prepare(ctx, job):
     """The programs, and the folder: None where this task does not see that of task 0."""
     me, folder = ctx.partitionId(), folder_of(job)
-    token, mine = os.path.join(folder, "token"), {}
+    token, mine = os.path.join(folder, "token"), {"host": socket.gethostname()}
     try:
         mine["program"] = find_program(job["program"])
+        mine["version"] = version_of(mine["program"])
         if me == 0:
             mine["mpiexec"] = find_program(job["mpiexec"])
             clear(folder, job)
@@ -63,6 +86,7 @@ def prepare(ctx, job):
     except OSError as e:
         mine["refused"] = "work_dir: %s" % e
     told = gather(ctx, **mine)
+    need_one_version(told)
     try:
         with open(token, encoding="ascii") as f:
             seen = f.read()
@@ -190,7 +214,8 @@ def verdict(children):
         return {}
     what = "stretto ended with status %d; its last lines:\n%s" % (status, text)
     dead = 128 < status < 160 or 0 < status < 32 and status in (4, 6, 9, 11, 15) and "error[E" not in text
-    return {"interrupted" if status in RESTART or dead else "refused": what}
+    again = (status in RESTART or dead) and DIFFER not in text
+    return {"interrupted" if again else "refused": what}
 
 
 def launch(ctx, job, talk, programs, children):
