@@ -177,8 +177,8 @@ class Shim(Ranks):
         self.none_left(self.dir)
         return ranks.collect(rows), failures
 
-    def refused(self, parts, *words, **more):
-        found, failures = self.run_stage(parts, **more)
+    def refused(self, partitions, *words, **more):
+        found, failures = self.run_stage(partitions, **more)
         self.assertEqual(failures, [])
         text = found["refused"].decode()
         for word in words:
@@ -256,6 +256,17 @@ class Shim(Ranks):
         self.assertIn(b"data/part-00001.arrows", found["absent"])
         self.assertFalse(os.path.exists(self.path("run")))
 
+    def test_no_files_of_a_named_run_are_left_loose(self):
+        rows = values(200)
+        os.makedirs(self.path("run/loose-of-a-driver-that-died"))
+        parts = self.in_order(rows[:100], rows[100:])
+        found, _ = self.run_stage([[], []], token="t", parts=parts, keep=True, program="strettissimo")
+        self.assertIn(b"strettissimo", found["refused"])
+        self.assertEqual(os.listdir(self.path("run")), ["loose-of-a-driver-that-died"])
+        found, _ = self.run_stage([rows[:100], rows[100:]], token="t", keep=True, argv=["--target", "load"])
+        self.assertIn(b"E102", found["refused"])
+        self.assertEqual((glob.glob(self.path("run/loose-*")), len(os.listdir(self.path("run/data")))), ([], 2))
+
     def test_rows_out_of_order_are_found_and_leave_no_files(self):
         rows = values(2000)
         late = rows[:1990] + rows[1995:] + rows[1990:1995]
@@ -330,6 +341,10 @@ class Shim(Ranks):
         other = self.path("other")
         os.mkdir(other)
         self.refused(parts, "give work_dir a folder on a file system that all executors share", folders=[self.dir, other])
+        written = [self.in_order(rows)[0], ("on another host", 1, 1)]
+        os.makedirs(other + "/run/loose-t")
+        self.refused([[], []], "give work_dir a folder on a file system", folders=[self.dir, other], token="t", parts=written)
+        self.assertEqual(os.listdir(other), [], "a host that task 0 does not see keeps its part")
         self.refused(parts, "longer than deadline=1 s", deadline=1.0, argv=[*LONG, "--steps", "100000000"])
 
     def stub(self, script, version="stretto 0.1.0", name="stub"):

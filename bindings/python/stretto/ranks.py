@@ -66,6 +66,8 @@ def clear(folder, job):
         os.makedirs(os.path.join(folder, name))
     if job.get("parts"):
         runs.place(folder, job)
+    for old in glob.glob(os.path.join(glob.escape(folder), "loose-*")):  # of a driver that has died
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def prepare(ctx, job):
@@ -304,6 +306,8 @@ def train(ctx, job, batches):
     except Refused as e:
         if ctx.partitionId() == 0:
             yield from rows_of("absent" if isinstance(e, runs.Absent) else "refused", str(e).encode())
+        if job.get("parts"):
+            runs.sweep(job)
         if job["keep"]:
             return
     if ctx.partitionId() == 0:

@@ -162,18 +162,23 @@ class Write:
         yield pyarrow.RecordBatch.from_arrays([pyarrow.array([r[name] for r in rows], kind) for name, kind in fields], [n for n, _ in fields])
 
 
+def sweep(job):
+    """Removes the files of runs that nobody will read, and a folder that they leave empty."""
+    shutil.rmtree(loose_of(job), ignore_errors=True)
+    try:
+        os.rmdir(folder_of(job))
+    except OSError:  # it holds the checkpoint of an earlier attempt, or another task has removed it
+        pass
+
+
 class Sweep:
-    """What mapInArrow calls on an executor to remove the files of runs that nobody will read, and a folder that they leave empty."""
+    """What mapInArrow calls on an executor."""
 
     def __init__(self, job):
         self.job = job
 
     def __call__(self, batches):
-        shutil.rmtree(loose_of(self.job), ignore_errors=True)
-        try:
-            os.rmdir(folder_of(self.job))
-        except OSError:  # it holds the checkpoint of an earlier attempt
-            pass
+        sweep(self.job)
         return iter(())
 
 
@@ -209,7 +214,6 @@ def place(folder, job):
             os.replace(os.path.join(loose_of(job), name), part_of(folder, k))
     for name in set(os.listdir(os.path.join(folder, "data"))) - keep:
         os.unlink(os.path.join(folder, "data", name))
-    shutil.rmtree(loose_of(job), ignore_errors=True)
 
 
 def absent(folder, parts):

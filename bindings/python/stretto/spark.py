@@ -10,6 +10,7 @@ Parameters have MLlib's names (labelCol); keyword arguments may be spelt label_c
 import json
 import time as clock
 import uuid
+import warnings
 
 from pyspark import cloudpickle
 from pyspark.ml import Estimator, Model
@@ -250,8 +251,17 @@ def write_in_order(spark, table, columns, job):
         raise StrettoError(str(e)) from None
     finally:
         if parts is None:
-            spark.range(0, 1, 1, 1).mapInArrow(runs.Sweep(job), "id long").collect()
+            sweep(spark, job)
     return parts
+
+
+def sweep(spark, job):
+    """Removes the files that write_in_order() has left, on all hosts that Spark gives the tasks to."""
+    tasks = spark.sparkContext.defaultParallelism
+    try:
+        spark.range(0, tasks, 1, tasks).mapInArrow(runs.Sweep(job), "id long").collect()
+    except Exception as e:  # the error that led here says more
+        warnings.warn("files of the folder %s of this run may be left on the executors: %s" % (job["name"], e))
 
 
 def failure_of(error):
@@ -299,6 +309,8 @@ class StrettoForecaster(Estimator, ForecasterParams, DefaultParamsWritable, Defa
         job, columns = self.job(features), keys_in_arrow(table, self)
         parts = write_in_order(spark, table, columns, job) if columns and one_folder(spark, job) else None
         found = run_stage(spark.range(0, self.tasks(), 1, self.tasks()), dict(job, parts=parts)) if parts else None
+        if found and "absent" in found:
+            sweep(spark, job)
         if found is None or "absent" in found:
             time = quoted(self.getOrDefault("timeCol"))
             found = run_stage(table.repartitionByRange(self.tasks(), time).sortWithinPartitions(*order_of(self)), job)
