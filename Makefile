@@ -31,6 +31,7 @@
 #   make oclgrind                      all tests of kernels on an emulator that checks every access: minutes
 #   make soak-devices N=100            failures of devices in the middle of a training: section failures of bench/results/devices.md
 #   make bench-python                  forecasts by 1, 2 and 8 threads of Python
+#   make bench-spark-rows              rows of a Spark DataFrame into the trainer: bench/results/spark.md; BENCH="--rows 2000000"
 #   make bench-spark-torch             Spark beside TorchDistributor: bench/results/spark.md; BENCH="--turns 5"
 #   make bench-spark-uneven            busy tasks of Spark on uneven partitions: bench/results/spark.md
 #   make bench-yarn                    how long a job on YARN takes to begin: bench/results/yarn.md
@@ -196,6 +197,11 @@ bench-devices: release
 bench-python: release
 	"$$(sh tools/python_venv.sh | tail -n 1)" bench/python/threads.py build/release $(BENCH)
 
+# Rows of a DataFrame beside a loop of tensors and the CSV file, ten minutes, 5 GB of disk.
+bench-spark-rows: release
+	tools/spark_venv.sh torch
+	build/spark-venv/bin/python bench/spark/rows.py build/release $(BENCH)
+
 # Seconds to a loss beside TorchDistributor, four minutes; busy tasks on uneven partitions, one: bench/results/spark.md.
 bench-spark-torch: release
 	tools/spark_venv.sh torch
@@ -262,4 +268,4 @@ bench-memory: release
 bench-memory-ranks: release
 	bench/memory/ranks.py build/release $(BENCH)
 
-.PHONY: bench-python bench-spark-torch bench-spark-uneven bench-memory bench-memory-ranks soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy accuracy-trees bench-steps bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install wheel site docs clean
+.PHONY: bench-python bench-spark-rows bench-spark-torch bench-spark-uneven bench-memory bench-memory-ranks soak-devices oclgrind all agree endurance release asan test tools check tsan valgrind fuzz accuracy accuracy-trees bench-steps bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-stages bench-codecs bench-stores bench-placement bench-placement-measured bench-predict bench-devices bench-yarn bench-yarn-kills bench-learners twin shake bits instructions soak ladder ladder-baseline install wheel site docs clean

@@ -2,7 +2,7 @@
 # spark_venv.sh - pyspark, pyarrow and pandas for tests/e2e/t_spark.py and bench/spark: build/spark-venv.  Java 17 is needed to run it.
 #
 #     tools/spark_venv.sh          what the tests need
-#     tools/spark_venv.sh torch    PyTorch too, for bench/spark/torch_distributor.py: that of .peers (bench/peers.sh), if it is there
+#     tools/spark_venv.sh torch    PyTorch too, for bench/spark/{rows,torch_distributor}.py: that of .peers (bench/peers.sh), if it is there
 set -eu
 . "$(dirname "$0")/venv.sh"
 venv spark "pyspark, pyarrow, pandas" 'pyspark==4.3.0' 'pyarrow==26.0.1' 'pandas<3' numpy

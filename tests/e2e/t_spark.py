@@ -38,7 +38,7 @@ if not have("pyarrow") and os.access(VENV, os.X_OK) and os.path.abspath(sys.exec
 sys.path.insert(0, PYTHON)
 if have("pyarrow"):
     import pyarrow
-    from stretto import ranks, talk
+    from stretto import ranks, runs, talk
 
 
 def values(rows):
@@ -153,22 +153,23 @@ class Ranks(Case):
 @unittest.skipUnless(have("pyarrow"), "skipped: pyarrow is not importable (tools/spark_venv.sh gets it)")
 @unittest.skipUnless(MPIEXEC, "skipped: mpiexec.mpich is not here (Debian package mpich)")
 class Shim(Ranks):
-    def run_stage(self, parts, gpus=(), folders=None, columns=None, **more):
-        """Runs the tasks; returns what they yield, and the exceptions.  columns: names for each part, all by default."""
+    def run_stage(self, partitions, gpus=(), folders=None, columns=None, programs=None, **more):
+        """Runs the tasks; returns what they yield, and the exceptions.  columns: names for each partition, all by default; folders and
+        programs: of each task."""
         job = {"program": e2e.PROGRAM, "mpiexec": MPIEXEC, "interface": "", "work_dir": self.dir, "name": "run", "keep": False,
                "threads": 1, "gpu": False, "deadline": 0, "argv": list(FIT), "env": {"STRETTO_WISDOM": "off"}}
         job.update(more)
-        gathering, rows, failures = Gathering(len(parts)), [], []
+        gathering, rows, failures = Gathering(len(partitions)), [], []
 
         def task(me, part):
-            own = dict(job, work_dir=folders[me]) if folders else job
+            own = dict(job, work_dir=folders[me] if folders else job["work_dir"], program=programs[me] if programs else job["program"])
             batches = (b.select(columns[me]) if columns else b for b in batches_of(part))
             try:
                 rows.extend(ranks.train(Context(gathering, me, list(gpus[me]) if gpus else []), own, batches))
             except Exception as e:  # as Spark: the stage fails with the first
                 failures.append(e)
                 gathering.barrier.abort()
-        threads = [threading.Thread(target=task, args=pair) for pair in enumerate(parts)]
+        threads = [threading.Thread(target=task, args=pair) for pair in enumerate(partitions)]
         for t in threads:
             t.start()
         for t in threads:
@@ -176,8 +177,8 @@ class Shim(Ranks):
         self.none_left(self.dir)
         return ranks.collect(rows), failures
 
-    def refused(self, parts, *words, **more):
-        found, failures = self.run_stage(parts, **more)
+    def refused(self, partitions, *words, **more):
+        found, failures = self.run_stage(partitions, **more)
         self.assertEqual(failures, [])
         text = found["refused"].decode()
         for word in words:
@@ -211,6 +212,114 @@ class Shim(Ranks):
         self.assertEqual(failures, [])
         self.same_bits(found["model"])
 
+    def written(self, partitions, columns=(0,)):
+        """What the stage without a barrier reports of partitions, each a list of batches; the parts of the table, if it is in order."""
+        job = {"work_dir": self.dir, "name": "run", "token": "t"}
+        told = [row for me, batches in enumerate(partitions) for row in runs.rows_of(job, me, list(columns), iter(batches))]
+        return told, runs.arrange(told)
+
+    def in_order(self, *partitions):
+        return self.written([list(batches_of(p)) for p in partitions])[1]
+
+    def test_runs_of_a_table_in_order_have_the_bits_of_mpiexec(self):
+        rows = values(600)
+        self.by_hand(text_of(rows), FIT, n=3)
+        parts = self.in_order(rows[300:450] + rows[:130], rows[130:300], [], rows[450:])  # a fall inside a batch
+        self.assertEqual([p[1] for p in parts], [130, 170, 150, 150])
+        found, failures = self.run_stage([[], [], []], token="t", parts=parts)
+        self.assertEqual(failures, [])
+        self.same_bits(found["model"])
+        self.assertEqual((json.loads(found["parts"]), json.loads(found["shuffled"])), ([130, 170, 150, 150], False))
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_next_attempt_finds_the_runs_where_the_first_has_moved_them(self):
+        rows = values(600)
+        self.by_hand(text_of(rows), LONG)
+        parts, run = self.in_order(rows[:100], rows[100:]), self.path("run/model.run")
+        thread, killed = self.kill_when_saved(run, lambda: [p for p in processes("--run-dir") if p in processes(self.dir)
+                                                            and e2e.PROGRAM in os.readlink("/proc/%d/exe" % p)][-1:])
+        found, failures = self.run_stage([[], []], argv=list(LONG), token="t", parts=parts)
+        thread.join()
+        self.assertEqual((len(killed), found), (1, {}))
+        self.assertTrue(any(isinstance(e, talk.Interrupted) for e in failures), failures)
+        found, failures = self.run_stage([[], []], argv=list(LONG), token="t", parts=parts)
+        self.assertEqual(failures, [])
+        self.same_bits(found["model"])
+
+    def test_a_part_that_a_task_does_not_see_sends_the_rows_through_spark(self):
+        rows = values(200)
+        parts = self.in_order(rows[:100], rows[100:])
+        os.unlink(self.path("run/loose-t/" + parts[1][0]))
+        with unittest.mock.patch.object(runs, "SEEN_S", 0.3):
+            found, failures = self.run_stage([[], []], token="t", parts=parts)
+        self.assertEqual((failures, list(found)), ([], ["absent"]))
+        self.assertIn(b"data/part-00001.arrows", found["absent"])
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_no_files_of_a_named_run_are_left_loose(self):
+        rows = values(200)
+        os.makedirs(self.path("run/loose-of-a-driver-that-died"))
+        parts = self.in_order(rows[:100], rows[100:])
+        found, _ = self.run_stage([[], []], token="t", parts=parts, keep=True, program="strettissimo")
+        self.assertIn(b"strettissimo", found["refused"])
+        self.assertEqual(os.listdir(self.path("run")), ["loose-of-a-driver-that-died"])
+        found, _ = self.run_stage([rows[:100], rows[100:]], token="t", keep=True, argv=["--target", "load"])
+        self.assertIn(b"E102", found["refused"])
+        self.assertEqual((glob.glob(self.path("run/loose-*")), len(os.listdir(self.path("run/data")))), ([], 2))
+
+    def test_rows_out_of_order_are_found_and_leave_no_files(self):
+        rows = values(2000)
+        late = rows[:1990] + rows[1995:] + rows[1990:1995]
+        for partitions in ([rows[::-1]], [rows[:50] + rows[20:]], [rows[:500] + rows[499:]],  # falls; a repeated time does not fall
+                           [late], [rows[:1000] + rows[500:600]], [rows[:1000], rows[900:]], [rows[::2], rows[1::2]]):
+            equal = partitions == [rows[:500] + rows[499:]]
+            self.assertEqual(self.in_order(*partitions) is not None, equal, len(partitions))
+            shutil.rmtree(self.path("run"))
+        told, parts = self.written([list(batches_of(late)), list(batches_of(values(10)))])
+        self.assertEqual(([row["failed"] for row in told], parts), (["disorder", "disorder"], None))
+        self.assertEqual(os.listdir(self.path("run/loose-t")), ["disorder"])
+
+    def test_a_partition_out_of_order_is_not_read_to_its_end(self):
+        read, rows = [], values(1000)
+
+        def batches():
+            for batch in batches_of(rows[300:500] + rows[:300] + rows[100:200] + rows[500:]):
+                read.append(batch.num_rows)
+                yield batch
+        self.assertIsNone(self.written([batches()])[1])
+        self.assertEqual(len(read), 6)
+
+    def keyed(self, *columns):
+        return [pyarrow.RecordBatch.from_arrays([pyarrow.array(c) for c in columns], [str(k) for k in range(len(columns))])]
+
+    def test_keys_compare_as_spark_sorts_them(self):
+        for values_of, good in (([1, 2, 2], True), ([1.5, math.nan], False), ([None, 1], False), ([-1, 1], True),
+                                (["2011-01-02", "2011-01-10"], True), (["9", "10"], True), (["z", "\xe9", "\uffee", "\U00010000"], True),
+                                ([-0.0, 0.0, -0.0], True), ([1e300, math.inf], True)):
+            self.assertEqual(self.written([self.keyed(values_of)])[1] is not None, good, values_of)
+            told, parts = self.written([self.keyed([v]) for v in values_of])  # the driver compares
+            self.assertEqual(parts is not None, good, values_of)
+            if good and values_of != ["9", "10"]:
+                self.assertEqual([p[0] for p in parts], [row["name"] for row in told], values_of)
+            shutil.rmtree(self.path("run"))
+        for times, names, good in (([1, 1, 2], ["a", "b", "a"], True), ([1, 1, 2, 2], ["a", "b", "b", "a"], False), ([1, 2, 1, 2], [1, 1, 2, 2], False),
+                                   ([1, 1, 1], ["a", "a", "b"], True), ([1, 2], ["a", None], False)):
+            self.assertEqual(self.written([self.keyed(times, names)], (0, 1))[1] is not None, good, (times, names))
+            shutil.rmtree(self.path("run"))
+
+    def test_equal_keys_of_two_partitions_stay_in_the_order_of_the_table(self):
+        one, border = self.keyed([1, 2, 2]), self.keyed([2, 2, 3])
+        told, parts = self.written([one, border])
+        self.assertEqual([p[0] for p in parts], [told[0]["name"], told[1]["name"]])
+        self.assertIsNone(self.written([border, one])[1])
+        told, parts = self.written([self.keyed([1, 2]), self.keyed([2]), self.keyed([2]), self.keyed([2, 3])])
+        self.assertEqual([p[0] for p in parts], [row["name"] for row in told])
+
+    def test_a_folder_that_cannot_be_written_is_one_sentence(self):
+        self.write("run", "a file")
+        with self.assertRaisesRegex(talk.Refused, "the partition cannot be written on .*: give work_dir a folder with room"):
+            self.in_order(values(10))
+
     def test_errors_of_the_program_reach_the_driver(self):
         rows = values(200)
         self.refused([rows[:100], rows[100:]], "status 2", "E102", "\"load\"", argv=["--target", "load"])
@@ -226,16 +335,46 @@ class Shim(Ranks):
         self.refused(parts, "has no program \"mpiexec.none\"", mpiexec="mpiexec.none")
         self.refused(parts, "gave 0 launch lines for 2 tasks", mpiexec="/bin/true")
         self.refused(parts, "use_gpu: the task on", gpu=True)
-        with unittest.mock.patch.object(ranks, "find_program", lambda name: "/absent" + name):  # found in task 0's host alone
+        with unittest.mock.patch.object(ranks, "find_program", lambda name: "/absent" + name), \
+                unittest.mock.patch.object(ranks, "version_of", lambda _: "stretto 1"):  # found in task 0's host alone
             self.refused(parts, "has no program /absent" + e2e.PROGRAM + ", which is that of task 0: install it at the same path on every host")
         other = self.path("other")
         os.mkdir(other)
         self.refused(parts, "give work_dir a folder on a file system that all executors share", folders=[self.dir, other])
+        written = [self.in_order(rows)[0], ("on another host", 1, 1)]
+        os.makedirs(other + "/run/loose-t")
+        self.refused([[], []], "give work_dir a folder on a file system", folders=[self.dir, other], token="t", parts=written)
+        self.assertEqual(os.listdir(other), [], "a host that task 0 does not see keeps its part")
         self.refused(parts, "longer than deadline=1 s", deadline=1.0, argv=[*LONG, "--steps", "100000000"])
 
+    def stub(self, script, version="stretto 0.1.0", name="stub"):
+        """A program that knows its version and otherwise runs a script."""
+        path = self.write(name, "#!/bin/sh\n[ \"$1\" = --version ] && echo '%s' && exit\n%s\n" % (version, script))
+        os.chmod(path, 0o755)
+        return path
+
+    def test_versions_that_differ_are_refused_before_a_rank_starts(self):
+        rows, started = values(20), self.path("started")
+        programs = [self.stub("touch " + started, "stretto 0.1.%d" % k, "stub%d" % k) for k in (0, 1)]
+        self.refused([rows[:10], rows[10:]], "the executor on ", " has stretto 0.1.1, that of task 0 on ", "has stretto 0.1.0: install the same version",
+                     programs=programs)
+        self.assertFalse(os.path.exists(started))
+        broken = self.write("broken", "not a program of this machine")
+        os.chmod(broken, 0o755)
+        self.refused([rows[:10], rows[10:]], "the program %s does not run on " % broken, "install one that is built for this host", program=broken)
+
+    def test_ranks_that_differ_are_not_tried_again(self):
+        rows = values(20)
+        lost = self.stub("echo '{\"error\": \"E803\", \"where\": \"\", \"text\": \"rank 1 is lost\", \"fix\": \"\"}' >&2\nexit 8")
+        found, failures = self.run_stage([rows[:10], rows[10:]], program=lost)
+        self.assertEqual(found, {})
+        self.assertTrue(any(isinstance(e, talk.Interrupted) for e in failures), failures)
+        shutil.rmtree(self.path("run"))
+        differ = self.stub("echo '{\"error\": \"E804\", \"where\": \"\", \"text\": \"rank 1 has other options\", \"fix\": \"\"}' >&2\nexit 8")
+        self.refused([rows[:10], rows[10:]], "status 8", "error[E804] rank 1 has other options", program=differ)
+
     def test_gpus_of_a_task_reach_its_rank(self):
-        stub = self.write("stub", "#!/bin/sh\necho \"$CUDA_VISIBLE_DEVICES\" >\"%s/gpu.$PMI_RANK\"\nexit 3\n" % self.dir)
-        os.chmod(stub, 0o755)
+        stub = self.stub("echo \"$CUDA_VISIBLE_DEVICES\" >\"%s/gpu.$PMI_RANK\"\nexit 3" % self.dir)
         rows = values(20)
         self.refused([rows[:10], rows[10:]], "status 3", gpus=[["5"], ["2", "7"]], gpu=True, program=stub)
         self.assertEqual([self.read("gpu.0"), self.read("gpu.1")], [b"5\n", b"2,7\n"])
@@ -309,6 +448,8 @@ class Spark(Ranks):
         fitted = pipeline.fit(shuffled)
         self.same_bits(fitted.stages[1].files["model"])
         self.assertEqual(sum(fitted.stages[1].part_rows), 600)
+        self.assertTrue(fitted.stages[1].shuffled)
+        self.assertEqual(glob.glob(self.path("stretto-*")), [])
         fitted.write().overwrite().save(self.path("saved"))
         again = PipelineModel.load(self.path("saved"))
         self.assertEqual(again.stages[1].files, fitted.stages[1].files)
@@ -317,6 +458,20 @@ class Spark(Ranks):
         self.assertEqual([r["prediction"] for r in made], [float(h[4]) for h in hand])
         self.assertEqual([r["ds"].strftime("%Y-%m-%d %H:%M") for r in made], [h[2] for h in hand])
         self.assertEqual([r["q0.9"] for r in made], [float(h[7]) for h in hand])
+
+    def test_a_table_in_order_is_neither_shuffled_nor_sorted(self):
+        rows = values(600)
+        self.by_hand(text_of(rows), FIT)
+        for k, (first, end) in enumerate(((0, 100), (100, 250), (250, 600))):  # Spark reads the largest file first, and packs files
+            self.table(text_of(rows[first:end]), "part%d.csv" % k).coalesce(1).write.mode("append").parquet(self.path("parts"))
+        table = self.spark.read.parquet(self.path("parts"))
+        model = self.estimator().fit(table)
+        self.same_bits(model.files["model"])
+        self.assertEqual((model.shuffled, model.part_rows), (False, [100, 150, 350]))
+        self.assertEqual(glob.glob(self.path("stretto-*")), [])
+        local = self.estimator(work_dir="").fit(table)
+        self.assertFalse(local.shuffled)
+        self.same_bits(local.files["model"])
 
     def test_a_panel_has_the_bits_of_one_command(self):
         lines = text_of(values(300)).split("\n")
@@ -331,6 +486,9 @@ class Spark(Ranks):
                                     schema="ds timestamp_ntz, y double, temp double, shop string").orderBy("temp", "y")
         model = self.estimator(id_col="shop").fit(table)
         self.same_bits(model.files["model"])
+        ordered = self.estimator(id_col="shop").fit(table.orderBy("ds", "shop"))
+        self.same_bits(ordered.files["model"])
+        self.assertEqual((model.shuffled, ordered.shuffled), (True, False))
         made = model.transform(table).orderBy("shop", "step").collect()
         hand = [line.split(",") for line in self.read("hand.out").decode().split("\n")[1:] if line]
         self.assertEqual([(r["shop"], r["prediction"]) for r in made], [(h[0], float(h[4])) for h in hand])
@@ -384,8 +542,20 @@ class Spark(Ranks):
             self.estimator(num_workers=3).fit(table)
         with self.assertRaisesRegex(StrettoError, "has no program \"strettissimo\""):
             self.estimator(program="strettissimo").fit(table)
+        with self.assertRaisesRegex(StrettoError, "the partition cannot be written on .*: give work_dir a folder with room"):
+            self.estimator(work_dir=self.write("file", "")).fit(table)
         with self.assertRaisesRegex(StrettoError, "E301"):
             self.estimator(horizon=1000).fit(table)
+
+    def test_only_executors_of_one_host_write_without_a_shared_folder(self):
+        from stretto.spark import one_folder
+        for hosts, shared, good in ((["driver=a:1", "0=b:2", "1=b:3"], "", True), (["driver=a:1", "0=b:2", "1=c:2"], "", False),
+                                    (["driver=a:1", "0=b:2", "1=c:2"], "/shared", True), (["driver=a:1"], "", True)):
+            told = [unittest.mock.Mock(**{"id.return_value": h.split("=")[0], "hostPort.return_value": h.split("=")[1]}) for h in hosts]
+            stub = unittest.mock.MagicMock()
+            store = stub.sparkContext._jsc.sc().statusStore().executorList.return_value
+            store.size.return_value, store.apply.side_effect = len(told), told.__getitem__
+            self.assertEqual(one_folder(stub, {"work_dir": shared}), good, hosts)
 
     def test_dynamic_allocation_is_refused(self):
         from stretto.spark import need_slots

@@ -1,6 +1,7 @@
 """ranks.py - the tasks of a barrier stage run the program `stretto` as ranks of one training; no Spark is imported here.
 
-    every task   partition -> FOLDER/data/part-00003.arrows      Arrow batches as they come, no row is touched in Python
+    every task   partition -> FOLDER/data/part-00003.arrows      Arrow batches as they come, no row is touched in Python; where
+                                                                 an earlier stage has written the parts (runs.py), task 0 moves them
     task 0       mpiexec -launcher manual                        prints a launch line for every task
     every task   its launch line -> rank: stretto train FOLDER/data ..    ranks talk by MPI alone
     task 0       the model, scores and report as rows
@@ -17,19 +18,17 @@ import os
 import shlex
 import shutil
 import socket
-import tempfile
+import subprocess
 import time
 
+from stretto import runs
 from stretto.children import Child, launch_lines, tail_of
-from stretto.talk import Refused, Talk, gather
+from stretto.talk import Refused, Talk, folder_of, gather
 
 CHUNK = 8 << 20     # bytes of a file in a row
 GRACE = 5.0         # seconds between the end of one process of a job and that of the others
 RESTART = (75, 8)   # checkpoint written, or a rank lost: a further attempt goes on
-
-
-def folder_of(job):
-    return os.path.join(job["work_dir"] or tempfile.gettempdir(), job["name"])
+DIFFER = "error[E804]"  # but the ranks would differ again
 
 
 def find_program(name):
@@ -40,22 +39,47 @@ def find_program(name):
     return os.path.abspath(found)
 
 
-def clear(folder):
-    """Keeps the checkpoints of an earlier attempt alone."""
-    for name in ("data", "talk", "end"):
+def version_of(program):
+    """What the program says of itself."""
+    try:
+        done = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+        fault = done.returncode and "%s (status %d)" % (done.stderr.strip(), done.returncode)
+    except OSError as e:
+        fault = e
+    if fault:
+        raise Refused("the program %s does not run on %s: %s: install one that is built for this host" % (program, socket.gethostname(), fault))
+    return done.stdout.strip()
+
+
+def need_one_version(told):
+    """Ranks of different versions do not understand each other."""
+    for t in told:
+        if t["version"] != told[0]["version"]:
+            raise Refused("the executor on %s has %s, that of task 0 on %s has %s: install the same version on every host"
+                          % (t["host"], t["version"], told[0]["host"], told[0]["version"]))
+
+
+def clear(folder, job):
+    """Keeps the checkpoints of an earlier attempt, and the parts that an earlier stage has written."""
+    for name in ("data", "talk", "end") if not job.get("parts") else ("talk", "end"):
         shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
         os.makedirs(os.path.join(folder, name))
+    if job.get("parts"):
+        runs.place(folder, job)
+    for old in glob.glob(os.path.join(glob.escape(folder), "loose-*")):  # of a driver that has died
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def prepare(ctx, job):
     """The programs, and the folder: None where this task does not see that of task 0."""
     me, folder = ctx.partitionId(), folder_of(job)
-    token, mine = os.path.join(folder, "token"), {}
+    token, mine = os.path.join(folder, "token"), {"host": socket.gethostname()}
     try:
         mine["program"] = find_program(job["program"])
+        mine["version"] = version_of(mine["program"])
         if me == 0:
             mine["mpiexec"] = find_program(job["mpiexec"])
-            clear(folder)
+            clear(folder, job)
             mine["token"] = os.urandom(16).hex()
             with open(token, "w", encoding="ascii") as f:
                 f.write(mine["token"])
@@ -64,6 +88,7 @@ def prepare(ctx, job):
     except OSError as e:
         mine["refused"] = "work_dir: %s" % e
     told = gather(ctx, **mine)
+    need_one_version(told)
     try:
         with open(token, encoding="ascii") as f:
             seen = f.read()
@@ -191,7 +216,8 @@ def verdict(children):
         return {}
     what = "stretto ended with status %d; its last lines:\n%s" % (status, text)
     dead = 128 < status < 160 or 0 < status < 32 and status in (4, 6, 9, 11, 15) and "error[E" not in text
-    return {"interrupted" if status in RESTART or dead else "refused": what}
+    again = (status in RESTART or dead) and DIFFER not in text
+    return {"interrupted" if again else "refused": what}
 
 
 def launch(ctx, job, talk, programs, children):
@@ -235,7 +261,7 @@ def rows_of(name, data):
         yield {"name": name, "seq": seq, "bytes": data[seq * CHUNK:(seq + 1) * CHUNK]}
 
 
-def results(folder, out, parts):
+def results(folder, job, out, parts):
     """The files of a finished run, as rows."""
     with open(os.path.join(folder, "model"), "rb") as f:
         yield from rows_of("model", f.read())
@@ -245,6 +271,7 @@ def results(folder, out, parts):
     scores = [line for line in out if line.startswith("{")]
     yield from rows_of("scores", (scores[-1] if scores else "{}").encode())
     yield from rows_of("parts", json.dumps(parts).encode())
+    yield from rows_of("shuffled", json.dumps(not job.get("parts")).encode())
 
 
 def attempt(ctx, job, batches):
@@ -261,7 +288,7 @@ def attempt(ctx, job, batches):
     gather(ctx)
     talk = Talk(folder, token, me, size)
     try:
-        parts = write_data(talk, batches)
+        parts = runs.placed(talk, job["parts"]) if job.get("parts") else write_data(talk, batches)
         out = run_job(ctx, job, talk, programs)
         talk.leave()
     except Refused:
@@ -269,7 +296,7 @@ def attempt(ctx, job, batches):
         raise
     finally:
         talk.over.set()
-    return list(results(folder, out, parts)) if me == 0 else []
+    return list(results(folder, job, out, parts)) if me == 0 else []
 
 
 def train(ctx, job, batches):
@@ -278,7 +305,9 @@ def train(ctx, job, batches):
         yield from attempt(ctx, job, batches)
     except Refused as e:
         if ctx.partitionId() == 0:
-            yield from rows_of("refused", str(e).encode())
+            yield from rows_of("absent" if isinstance(e, runs.Absent) else "refused", str(e).encode())
+        if job.get("parts"):
+            runs.sweep(job)
         if job["keep"]:
             return
     if ctx.partitionId() == 0:

@@ -10,6 +10,7 @@ Parameters have MLlib's names (labelCol); keyword arguments may be spelt label_c
 import json
 import time as clock
 import uuid
+import warnings
 
 from pyspark import cloudpickle
 from pyspark.ml import Estimator, Model
@@ -19,16 +20,19 @@ from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasPredictionCo
 from pyspark.ml.util import (DefaultParamsReadable, DefaultParamsReader, DefaultParamsWritable, DefaultParamsWriter, MLReadable,
                              MLReader, MLWritable, MLWriter)
 from pyspark.sql import functions as F
+from pyspark.sql import types
 from pyspark.sql.types import ArrayType, NumericType, StringType, TimestampType
 
-from stretto import children, forecasts, ranks, talk
+from stretto import children, forecasts, ranks, runs, talk
 
 __all__ = ["StrettoForecaster", "StrettoForecasterModel", "StrettoError"]
 
 SLOTS_S = 30.0  # how long fit() waits for executors that are still starting
 ROW = "name string, seq int, bytes binary"
+COMPARED = (types.ByteType, types.ShortType, types.IntegerType, types.LongType, types.FloatType, types.DoubleType, types.DateType,
+            types.TimestampType, types.TimestampNTZType, types.StringType)  # times and series that runs.py compares as Spark does
 
-for module in (children, forecasts, ranks, talk):  # executors need the program, but not this package
+for module in (children, forecasts, ranks, runs, talk):  # executors need the program, but not this package
     cloudpickle.register_pickle_by_value(module)
 
 
@@ -194,7 +198,16 @@ def order_of(params):
     return [quoted(name) for name in names]
 
 
-# ---------------------------------------------------------------------------------------------- the stage -------------------
+def keys_in_arrow(table, params):
+    """Where order_of() is in the columns of series_of(); None if their order in Spark is not that of their bytes and numbers."""
+    columns = [0, 2] if params.getOrDefault("idCol") else [0]
+    for kind in (table.schema[c].dataType for c in columns):
+        if not isinstance(kind, COMPARED) or getattr(kind, "collation", "UTF8_BINARY") != "UTF8_BINARY":
+            return None
+    return columns
+
+
+# ---------------------------------------------------------------------------------------------- the stages ------------------
 
 def need_workers(params):
     for name, text, least in (("numWorkers", "num_workers", 1), ("servers", "servers", 0)):
@@ -220,11 +233,55 @@ def need_slots(spark, tasks):
         clock.sleep(0.2)
 
 
+def one_folder(spark, job):
+    """All executors write to the same folder: a shared one, or that of the only host."""
+    if job["work_dir"]:
+        return True
+    told = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    found = [told.apply(k) for k in range(told.size())]
+    return len({e.hostPort().rsplit(":", 1)[0] for e in found if e.id() != "driver"}) <= 1
+
+
+def write_in_order(spark, table, columns, job):
+    """Has the partitions written as they are.  Returns the parts of a table in order, None of another one, without its files."""
+    parts = None
+    try:
+        parts = runs.arrange([row.asDict() for row in table.mapInArrow(runs.Write(job, columns), runs.ROW).collect()])
+    except talk.Refused as e:
+        raise StrettoError(str(e)) from None
+    finally:
+        if parts is None:
+            sweep(spark, job)
+    return parts
+
+
+def sweep(spark, job):
+    """Removes the files that write_in_order() has left, on all hosts that Spark gives the tasks to."""
+    tasks = spark.sparkContext.defaultParallelism
+    try:
+        spark.range(0, tasks, 1, tasks).mapInArrow(runs.Sweep(job), "id long").collect()
+    except Exception as e:  # the error that led here says more
+        warnings.warn("files of the folder %s of this run may be left on the executors: %s" % (job["name"], e))
+
+
 def failure_of(error):
     """The text of the task that failed, out of the traces of Spark."""
     text = str(error)
     at = text.find("Interrupted: ")
     return text[at + len("Interrupted: "):].split("\n\n\tat ")[0].strip() if at >= 0 else None
+
+
+def run_stage(rows, job):
+    """Runs the barrier stage on partitions of rows, one a task; returns what task 0 yields, {name: bytes}."""
+    try:
+        stage = rows.mapInArrow(ranks.Stage(job), ROW, barrier=True)
+        told = stage.repartition(1).collect()  # a barrier stage in front of a shuffle can be repeated, one of results cannot
+    except Exception as e:
+        text = failure_of(e)
+        if text is None:
+            raise
+        raise StrettoError("no attempt of the stage came to its end: " + text) from e
+    return ranks.collect([row.asDict() for row in told])
 
 
 class StrettoForecaster(Estimator, ForecasterParams, DefaultParamsWritable, DefaultParamsReadable):
@@ -240,7 +297,7 @@ class StrettoForecaster(Estimator, ForecasterParams, DefaultParamsWritable, Defa
     def job(self, features):
         return {"program": self.getOrDefault("program"), "mpiexec": self.getOrDefault("mpiexec"),
                 "interface": self.getOrDefault("interface"), "work_dir": self.getOrDefault("workDir"),
-                "name": "stretto-" + (self.getOrDefault("runName") or uuid.uuid4().hex[:12]),
+                "name": "stretto-" + (self.getOrDefault("runName") or uuid.uuid4().hex[:12]), "token": uuid.uuid4().hex[:12],
                 "keep": bool(self.getOrDefault("runName")), "threads": self.getOrDefault("threads"), "gpu": self.getOrDefault("useGpu"),
                 "deadline": self.getOrDefault("deadline"), "argv": self.arguments(features)}
 
@@ -249,17 +306,14 @@ class StrettoForecaster(Estimator, ForecasterParams, DefaultParamsWritable, Defa
         need_workers(self)
         table, features = series_of(dataset, self)
         need_slots(spark, self.tasks())
-        time = quoted(self.getOrDefault("timeCol"))
-        ordered = table.repartitionByRange(self.tasks(), time).sortWithinPartitions(*order_of(self))
-        try:
-            stage = ordered.mapInArrow(ranks.Stage(self.job(features)), ROW, barrier=True)
-            rows = stage.repartition(1).collect()  # a barrier stage in front of a shuffle can be repeated, one of results cannot
-        except Exception as e:
-            text = failure_of(e)
-            if text is None:
-                raise
-            raise StrettoError("no attempt of the stage came to its end: " + text) from e
-        found = ranks.collect([row.asDict() for row in rows])
+        job, columns = self.job(features), keys_in_arrow(table, self)
+        parts = write_in_order(spark, table, columns, job) if columns and one_folder(spark, job) else None
+        found = run_stage(spark.range(0, self.tasks(), 1, self.tasks()), dict(job, parts=parts)) if parts else None
+        if found and "absent" in found:
+            sweep(spark, job)
+        if found is None or "absent" in found:
+            time = quoted(self.getOrDefault("timeCol"))
+            found = run_stage(table.repartitionByRange(self.tasks(), time).sortWithinPartitions(*order_of(self)), job)
         if "refused" in found:
             raise StrettoError(found["refused"].decode())
         return self._copyValues(StrettoForecasterModel(found))
@@ -281,8 +335,13 @@ class StrettoForecasterModel(Model, ForecasterParams, MLWritable, MLReadable):
 
     @property
     def part_rows(self):
-        """Rows of each partition as it was written for the ranks."""
+        """Rows of each part of the table as it was written for the ranks."""
         return json.loads(self.files.get("parts", b"[]"))
+
+    @property
+    def shuffled(self):
+        """True if Spark shuffled and sorted the rows; False if the table was in order of time already."""
+        return json.loads(self.files.get("shuffled", b"true"))
 
     @property
     def report(self):

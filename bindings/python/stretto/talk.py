@@ -4,6 +4,7 @@ Pickled by value, as ranks.py.
 """
 import json
 import os
+import tempfile
 import threading
 import time
 
@@ -18,6 +19,11 @@ class Refused(Exception):
 
 class Interrupted(Exception):
     """Another attempt goes on from the checkpoint: Spark repeats the stage."""
+
+
+def folder_of(job):
+    """The folder of a run, on the host of a task."""
+    return os.path.join(job["work_dir"] or tempfile.gettempdir(), job["name"])
 
 
 def answers(texts):
