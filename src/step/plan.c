@@ -155,6 +155,7 @@ static err holds(struct planner *p, const struct plan_request *q, const struct p
     char part[PRODUCT_TEXT], fix[96], by[PRODUCT_TEXT], stage[STAGE_TEXT];
     bool found;
     if (d < 0 || !last.s->counted) return 0; /* the engine rejects serial runs that are too large */
+    if (machine_is_apart(q->machine)) return 0; /* and asks devices themselves, which may take the rows in passes */
     TRY(roomier(p, q, &fit, &found));
     cut_name(&last, netplan(g)->slices, part);
     product_name(&fit, netplan(g)->slices, by);
