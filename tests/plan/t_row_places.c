@@ -20,11 +20,11 @@ static struct plan *plan_in(const char *text, i32 B, const char *parallel, i32 p
 }
 
 /* Runs the plan: while a run of rows is used, from its first task to its last one, each of its places has that row alone. */
-static void check_places(const struct plan *p, const struct row_map *m) {
+static void check_places(const struct plan *p, const bool *mine, const struct row_map *m) {
     i32 *owner = mem_alloc((size_t)m->places * sizeof *owner), b0, b1;
     for (i32 k = 0; k < m->places; k++) owner[k] = -1;
     for (u32 i = 0; i < p->ntask; i++) {
-        if (!plan_rows_of(p, &p->task[i], &b0, &b1)) continue;
+        if ((mine && !mine[i]) || !plan_rows_of(p, &p->task[i], &b0, &b1)) continue;
         const struct row_run *r = &m->run[m->of[b0]];
         assert_in_range(i, r->first, r->last);
         assert_true(b0 >= r->b0 && b1 <= r->b1);
@@ -45,7 +45,7 @@ static void check(const char *text, i32 B, const char *parallel, i32 passes, i32
     struct row_map m;
     struct plan *p = plan_in(text, B, parallel, passes);
     T_OK(plan_rows(p, NULL, false, &a, &m));
-    check_places(p, &m);
+    check_places(p, NULL, &m);
     if (m.places != places)
         fail_msg("%s of %d in %d passes on %s: %d places, not %d", parallel, B, passes, text, m.places, places);
     assert_int_equal(m.again, places < B);
@@ -70,12 +70,33 @@ TEST(lanes_have_places_of_their_own) {
     check("cpu*4", 64, "data:2*unit:2", 4, 64);
 }
 
+static bool *tasks_of(const struct plan *p, i32 rank) {
+    bool *mine = mem_alloc(p->ntask * sizeof *mine);
+    for (u32 i = 0; i < p->ntask; i++) mine[i] = p->place[p->task[i].device].rank == rank;
+    return mine;
+}
+
+/* A stage has as many micro-batches at a time as there are stages from it on. */
+TEST(rows_that_are_used_at_a_time_have_places_of_their_own) {
+    struct plan *p = plan_in("host*2(cpu)", 64, "pipeline:2", 0);
+    for (i32 rank = 0; rank < 2; rank++) {
+        struct arena a = {0};
+        struct row_map m;
+        bool *mine = tasks_of(p, rank);
+        T_OK(plan_rows(p, mine, false, &a, &m));
+        check_places(p, mine, &m);
+        assert_int_equal(m.places, rank == 0 ? 16 : 8);
+        arena_free(&a);
+        mem_free(mine);
+    }
+    plan_free(p);
+}
+
 TEST(rows_of_a_rank_begin_at_the_first) {
     struct arena a = {0};
     struct row_map m;
     struct plan *p = plan_in("host*2(cpu)", 64, "data:2", 0);
-    bool *mine = mem_alloc(p->ntask * sizeof *mine);
-    for (u32 i = 0; i < p->ntask; i++) mine[i] = p->place[p->task[i].device].rank == 1;
+    bool *mine = tasks_of(p, 1);
     T_OK(plan_rows(p, mine, false, &a, &m));
     assert_int_equal(m.places, 32);
     assert_int_equal(m.b0, 32);
@@ -90,4 +111,5 @@ TEST(rows_of_a_rank_begin_at_the_first) {
 }
 
 T_MAIN(cmocka_unit_test(a_pass_needs_places_for_its_own_rows), cmocka_unit_test(lanes_have_places_of_their_own),
+       cmocka_unit_test(rows_that_are_used_at_a_time_have_places_of_their_own),
        cmocka_unit_test(rows_of_a_rank_begin_at_the_first))
