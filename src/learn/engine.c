@@ -309,11 +309,11 @@ static void tell_passes(const struct engine *e, const struct resources *r) {
         const struct task *t = &e->plan->task[i];
         if (task_walks(t)) most = imax(most, t->box.b1 - t->box.b0);
     }
-    if (e->passes > 1 && comm_rank(r->comm) == 0)
+    if (netplan(e->plan)->passes > 1 && comm_rank(r->comm) == 0)
         event_note(r->events, EVENT_NOTE,
-                   "a device has no memory for all %d samples of a step: it takes them in %d passes of at most %d; the weights "
-                   "have the same bits",
-                   e->B, e->passes, most);
+                   "a device has no memory for its samples of a step of %d: it takes them in %d passes of at most %d; the "
+                   "weights have the same bits",
+                   e->B, netplan(e->plan)->passes, most);
 }
 
 /* both: the forward plan too, else it is bound. */
@@ -324,7 +324,8 @@ static err bind_in_passes(struct engine *e, const struct resources *r, bool both
         const err got = bind_all(e, r, both, &crowded);
         if (!machine_is_apart(r->ranks ? r->ranks : r->machine)) return got;
         TRY(worst_of_ranks(r, got, fate_of(r, got, crowded), &worst));
-        const bool last = worst != REFUSED || r->plan_text || imax(1, e->passes) >= e->plan->ngrain;
+        const bool fewer = e->passes > 1 && netplan(e->plan)->passes < e->passes; /* more are not possible */
+        const bool last = worst != REFUSED || r->plan_text || fewer || imax(1, e->passes) >= e->plan->ngrain;
         if (last && got >= 0) tell_passes(e, r);
         if (last) return got;
         TRY(more_passes(e, r, both));

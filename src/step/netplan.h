@@ -93,6 +93,7 @@ struct netplan {
     bool train;
     bool whole;                 /* plan_update_everywhere was called (--heal) */
     i32 slices;                 /* time slices per sequence; 0 = rows are whole sequences */
+    i32 passes;                 /* of the device that takes its rows in most; 0 = the cuts order tasks themselves */
     struct chain_course course; /* how rounds over slices run */
     i32 forgets;                /* plan_request.forgets */
     struct plan_turns turns;

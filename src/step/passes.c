@@ -78,7 +78,7 @@ static err op_early(struct planner *p, i32 l) {
  * pass.  Weights of a layer are copied when it is its turn: those that other ranks updated may still be under way
  * (exec/async_gather.c). */
 err passes_op_by_op(struct planner *p) {
-    const i32 n = most_passes(p);
+    const i32 n = netplan(p->plan)->passes = most_passes(p);
     for (i32 k = 0; k < n; k++) {
         for (i32 l = 0; l < p->net->nop; l++) {
             if (p->early && k == 0) TRY(planner_prepare(p, l));
@@ -109,7 +109,8 @@ static err in_passes(struct planner *p) {
 }
 
 err passes_piece_by_piece(struct planner *p) {
-    if (most_passes(p) > 1) return in_passes(p);
+    netplan(p->plan)->passes = most_passes(p);
+    if (netplan(p->plan)->passes > 1) return in_passes(p);
     for (i32 i = 0; i < p->npiece; i++)
         for (i32 l = 0; l < p->net->nop; l++) TRY(planner_whole(p, TASK_FWD, &p->piece[i], l));
     for (i32 i = 0; p->q->train && i < p->npiece; i++) {
