@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""failures.py PROGRAM [N] [SEED]: trainings on one device that fails at N random moments in each way, and on two devices of which one fails
-so: writes the section `failures` of bench/results/devices.md.
+"""failures.py PROGRAM [N] [SEED] [ONLY]: trainings on one device that fails at N random moments in each way, and on two devices of which one
+fails so: writes the section `failures` of bench/results/devices.md.  ONLY: a regular expression, as "opencl:1 hang": only rows whose devices and
+kind match it, which are printed and not written.
 
     how       a launch refused, memory refused, the device lost, work that fails, a hang     tests/gpu/faulty_opencl.c
     when      any of the calls of an undisturbed training that can fail this way and follow the opening of the device
@@ -8,6 +9,7 @@ so: writes the section `failures` of bench/results/devices.md.
               undisturbed run (one of two equal devices: every bit); metrics.jsonl has each step once; no file but those that a run leaves"""
 import os
 import pathlib
+import re
 import shutil
 import sys
 import time
@@ -16,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 N = int(sys.argv[2]) if len(sys.argv) > 2 else 100
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+ONLY = sys.argv[4] if len(sys.argv) > 4 else ""
 sys.argv = [sys.argv[0], *(sys.argv[1:2] or ["build/release/cli/stretto"])]
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "e2e")]
 import run  # noqa: E402
@@ -29,20 +32,20 @@ class Draw(t_devices.Failures):
     def runTest(self):
         pass
 
-    def undisturbed(self, device, more):
+    def undisturbed(self, device, more, suffixes):
         self.device = device
-        self.args = ["train", t_devices.AIR, *t_devices.TINY, "--members", "1", *more, "--device", device, "-o", "m.model",
-                     "--checkpoint-every", "0.01s"]
-        self.n = self.counts(*self.args)
+        tiny = [o for o in t_devices.TINY if o != "--quiet"]  # says which passes it takes
+        self.args = ["train", t_devices.AIR, *tiny, "--members", "1", *more, "--device", device, "-o", "m.model", "--checkpoint-every", "0.01s"]
+        self.n = {s: self.counts(*self.args, suffix=s) for s in suffixes}
         self.stretto(*self.args)
         os.rename(self.path("m.model"), self.path("whole.model"))
 
     def moment(self, kind, n):
-        first, last = OPENING if kind == "lost" else 1, n[kind] // (1 + ("," in self.device))
-        return "%s:%d" % (kind, self.random.randint(first, max(first, last)))
+        first = OPENING if kind == "lost" else 1
+        return "%s:%d" % (kind, self.random.randint(first, max(first, n[kind])))
 
     def one(self, kind, suffix):
-        fault = self.moment(kind, self.n) + suffix
+        fault = self.moment(kind, self.n[suffix]) + suffix
         shutil.rmtree(self.path("m.model.run"), True)
         if os.path.exists(self.path("m.model")):
             os.unlink(self.path("m.model"))
@@ -54,11 +57,14 @@ class Draw(t_devices.Failures):
 
 
 def rows(device, more, suffixes, most):
+    kinds = {k: name for k, name in KINDS.items() if re.search(ONLY, "%s %s" % (device, k))}
+    if not kinds:
+        return
     t = Draw()
     t.setUp()
     t.random.seed(SEED)
-    t.undisturbed(device, more)
-    for kind, name in KINDS.items():
+    t.undisturbed(device, more, suffixes)
+    for kind, name in kinds.items():
         seen, wrong, tries = {"went on": 0, "not reached": 0}, [], 0
         while seen["went on"] + len(wrong) < most and tries < 4 * most:
             try:
@@ -79,6 +85,9 @@ def main():
     body += rows("opencl:0,opencl:1", ["--rank-shares", "even", "--parallel", "data"], [",device=0", ",device=1"], N)
     head = ["devices", "failure", "went on, as it must", "went wrong", "moment not reached"]
     took = time.monotonic() - begin
+    if ONLY:
+        print("%.0f s, seed %d\n%s" % (took, SEED, "\n".join(run.table(head, body))))
+        return 1 if any(int(r[3]) for r in body) else 0
     text = ("## Injected failures in training\n\n%s, %s, revision %s; %.0f s in all, seed %d.\n\n"
             "`bench/devices/failures.py`: a failure at a random moment of a training of 20 steps (memory: at a random one of its "
             "allocations), until each kind has hit %d times, or four times as many trainings have run. *As it must*: exit status 0, one warning, the weights of the undisturbed run "

@@ -42,7 +42,7 @@ static i64 bytes_here(const struct exec *x, u32 buf, const struct plan_range *us
     const struct pbuf *b = &x->plan->buf[buf];
     if (b->lent || used[buf].hi == 0) return 0;
     if (b->in_part) return b->bytes / b->extent * (used[buf].hi - used[buf].lo);
-    return x->client.room ? x->client.room(x->client.self, b) : b->bytes;
+    return x->client.room ? x->client.room(x->client.self, b, -1) : b->bytes;
 }
 
 /* The address of element 0, which may lie before the memory of the range that is held. */

@@ -17,6 +17,7 @@ struct kernel_call {
     const struct task *task;
     void *const *mem; /* [nbuf] address of each buffer of the plan; NULL = this rank does not use it */
     void *const *host; /* the same on the host; of a device only buffers that it `sees`, and those of tasks on the host */
+    i32 row0;         /* on a device: row b of the task lies at place b - row0 of a buffer with by_row */
     bool on_device;   /* mem is in the heap of a device (gpu/gpu.h): the kernel reads and writes it by gpu_kern() only */
     bool alone;       /* member 0 of a team does the work of all members of this process */
     i64 lo, hi;       /* range of a kernel with `blocks`: part of the task's */
@@ -41,14 +42,15 @@ struct client {
     const struct kernel *kernel; /* [nkernel], required */
     i32 nkernel;
     void *self;
-    /* Bytes of a buffer on this rank; NULL = all of it if a task of this rank uses it, else none. */
-    i64 (*room)(void *self, const struct pbuf *b);
+    /* Bytes of a buffer on this rank, or with so many places for rows (by_row), places < 0: with those of all rows that the rank
+     * has; NULL = all of it if a task of this rank uses it, else none. */
+    i64 (*room)(void *self, const struct pbuf *b, i32 places);
     /* Called once when the memory is bound, before the first step; may fail. */
     err (*bound)(void *self, struct exec *x, void *const *mem);
     /* On a device with memory of its own: true for tasks that run there (NULL = none; the others run on the host); the addresses
-     * of buffers there, told once after `bound`. */
+     * of buffers there, told once after `bound`, and the places for rows that each buffer with by_row has there. */
     bool (*on_device)(void *self, const struct task *t);
-    void (*heap)(void *self, void *const *mem);
+    void (*heap)(void *self, void *const *mem, i32 places);
     /* A hash of all that kernels on a device take from the client in this step beside buffers: steps with the same one may replay
      * what was recorded.  0, or NULL: it is another one in every step. */
     u64 (*constants)(void *self);

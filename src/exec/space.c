@@ -1,4 +1,4 @@
-/* space.c - the memory of a device: its heap, copies between heap and host, and the order of lanes (space.h). */
+/* space.c - the memory of a device: its heap, what a step copies when, and the order of lanes (space.h). */
 #include "exec/space.h"
 
 #include <stdio.h>
@@ -8,45 +8,6 @@
 #include "base/mem.h"
 
 enum { ALIGN = 256 };
-
-/* ------------------------------------------------------------------ ranges -------------------------------------------------- */
-
-/* Bytes [lo,hi) of steps [t0,t1) of a buffer [repeat][extent]: one row of memory for each step. */
-struct range {
-    i64 at, pitch, bytes, n;
-};
-
-static struct range range_of(const struct pbuf *b, i32 t0, i32 t1, i64 lo, i64 hi) {
-    const i64 unit = b->bytes / b->extent / b->repeat, steps = t1 > 0 ? t1 - t0 : b->repeat;
-    const i64 first = t1 > 0 ? t0 : 0, pitch = b->extent * unit;
-    if (lo == 0 && hi == b->extent) return (struct range){first * pitch, steps * pitch, steps * pitch, 1};
-    return (struct range){first * pitch + lo * unit, pitch, (hi - lo) * unit, steps};
-}
-
-/* The lane of the thread is one of this space's. */
-static void record_copy(const struct exec *x, bool to_device) {
-    const struct gpu_place at = gpu_enter(NULL, 0);
-    struct copies *c = &x->space->copies[at.lane];
-    f64 begin;
-    gpu_enter(at.gpu, at.lane);
-    const f64 end = gpu_copied(&begin);
-    c->ring[c->n++ % COPY_RING] = (struct copy_record){begin - x->epoch, end - x->epoch, to_device};
-}
-
-static void move(const struct exec *x, u32 buf, const struct range *r, bool to_device) {
-    char *host = (char *)x->mem[0][buf] + r->at, *device = (char *)x->space->mem[buf] + r->at;
-    if (to_device)
-        gpu_put(device, r->pitch, host, r->pitch, r->bytes, r->n);
-    else
-        gpu_get(host, r->pitch, device, r->pitch, r->bytes, r->n);
-    if (x->space->timed && x->trace) record_copy(x, to_device);
-}
-
-static void move_used(const struct exec *x, u32 buf, bool to_device) {
-    const struct pbuf *b = &x->plan->buf[buf];
-    const struct range r = range_of(b, 0, 0, x->space->used[buf].lo, x->space->used[buf].hi);
-    if (x->space->mem[buf] && x->mem[0][buf]) move(x, buf, &r, to_device);
-}
 
 /* ------------------------------------------------------------------ binding ------------------------------------------------- */
 
@@ -79,7 +40,7 @@ static i64 bytes_of(const struct exec *x, u32 buf) {
     const struct pbuf *b = &x->plan->buf[buf];
     const struct plan_range *u = &x->space->used[buf];
     if (b->in_part) return b->bytes / b->extent * (u->hi - u->lo);
-    return !b->lent && x->client.room ? x->client.room(x->client.self, b) : b->bytes;
+    return b->by_row && x->client.room ? x->client.room(x->client.self, b, x->space->rows.places) : b->bytes;
 }
 
 static i64 before(const struct exec *x, u32 buf) {
@@ -120,7 +81,7 @@ static err bind_marks(struct exec *x) {
 /* Items before the first one for which the host must see a result; all of them kernels on one lane. */
 static u32 recordable(const struct exec *x) {
     const struct queue *q = &x->queue[0];
-    if (x->nqueue > 1 || x->comm || !gpu_records(x->space->gpu) || !x->client.constants) return 0;
+    if (x->nqueue > 1 || x->comm || x->space->rows.again || !gpu_records(x->space->gpu) || !x->client.constants) return 0;
     for (u32 i = 0; i < q->n; i++) {
         const struct task *t = &x->plan->task[q->item[i].task];
         if (x->space->on_host[q->item[i].task]) return 0;
@@ -138,6 +99,13 @@ static err may_run(const struct exec *x) {
         return FAIL_AT(E401, "--device", "--parallel data   or   --device cpu",
                        "time slices of one sequence on the devices of several ranks are not possible");
     return 0;
+}
+
+/* Rows that messages carry stay where they are. */
+static err bind_rows(struct exec *x) {
+    bool still = !x->client.room;
+    for (u32 i = 0; i < x->nmessage; i++) still = still || x->plan->buf[x->message[i].buf].by_row;
+    return plan_rows(x->plan, x->comm ? x->runs : NULL, still, &x->arena, &x->space->rows);
 }
 
 err space_bind(struct exec *x, const struct plan_range *used) {
@@ -158,13 +126,14 @@ err space_bind(struct exec *x, const struct plan_range *used) {
     ARENA_NEW(&x->arena, device, p->nbuf + 1);
     find_sides(x, device);
     for (u32 i = 0; i < x->nmessage; i++) s->both[x->message[i].buf] = device[x->message[i].buf];
+    TRY(bind_rows(x));
     s->agent = x->comm ? (i32)x->nqueue : -1;
     const struct gpu_driver *driver = gpu_driver_find(x->dev->driver);
     TRY(gpu_open(driver, d->card, (i32)x->nqueue + (x->comm ? 1 : 0), lay_out(x, device, NULL), &s->gpu));
     lay_out(x, device, gpu_heap(s->gpu));
     for (u32 i = 0; i < p->nbuf; i++) s->fresh[i] = p->buf[i].lent;
     TRY(bind_marks(x));
-    if (x->client.heap) x->client.heap(x->client.self, s->mem);
+    if (x->client.heap) x->client.heap(x->client.self, s->mem, s->rows.places);
     s->replay.end = recordable(x);
     return 0;
 }
@@ -194,7 +163,7 @@ err space_begin(struct exec *x) {
     s->timed = s->can_time && (x->comm || traced);
     for (u32 i = 0; i < x->plan->nbuf; i++) {
         if (!x->plan->buf[i].lent || (s->written[i] && !s->fresh[i])) continue;
-        move_used(x, i, true);
+        space_move_all(x, i, true);
         s->fresh[i] = false;
     }
     err e = 0;
@@ -225,7 +194,7 @@ err space_end(struct exec *x) {
     for (i32 lane = gpu_lanes(s->gpu) - 1; lane >= 0; lane--) {
         const struct gpu_place was = gpu_enter(s->gpu, lane);
         for (u32 i = 0; lane == 0 && i < x->plan->nbuf; i++)
-            if (x->plan->buf[i].seen) move_used(x, i, false);
+            if (x->plan->buf[i].seen) space_move_all(x, i, false);
         const err e = gpu_sync();
         if (e >= 0 && s->timed && lane < (i32)x->nqueue) read_clock(x, (u32)lane);
         gpu_enter(was.gpu, was.lane);
@@ -245,7 +214,7 @@ err exec_bring(struct exec *x) {
     const struct gpu_place was = gpu_enter(s->gpu, 0);
     for (u32 i = 0; i < x->plan->nbuf; i++) {
         if (!x->plan->buf[i].lent || !s->written[i] || s->fresh[i]) continue;
-        move_used(x, i, false);
+        space_move_all(x, i, false);
         s->fresh[i] = true;
     }
     return leave(was);
@@ -272,7 +241,7 @@ err exec_look(struct exec *x, u32 buf) {
     struct space *s = x->space;
     if (!s || !s->mem[buf] || x->plan->buf[buf].lent) return 0;
     const struct gpu_place was = gpu_enter(s->gpu, 0);
-    move_used(x, buf, false);
+    space_move_all(x, buf, false);
     return leave(was);
 }
 
@@ -330,9 +299,7 @@ static void copy_uses(struct exec *x, const struct task *t, bool to_device) {
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &x->plan->use[k];
         const bool wanted = to_device ? use_writes(u) : u->mode != USE_W;
-        if (!wanted || !s->both[u->buf] || !s->mem[u->buf] || u->hi <= u->lo) continue;
-        const struct range r = range_of(&x->plan->buf[u->buf], u->t0, u->t1, u->lo, u->hi);
-        move(x, u->buf, &r, to_device);
+        if (wanted && s->both[u->buf]) space_move(x, u, to_device);
     }
 }
 
@@ -340,16 +307,15 @@ static void copy_uses(struct exec *x, const struct task *t, bool to_device) {
 static void show(struct exec *x, const struct task *t) {
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &x->plan->use[k];
-        if (!x->plan->buf[u->buf].seen || u->mode != USE_R) continue;
-        const struct range r =
-            range_of(&x->plan->buf[u->buf], u->t0, u->t1, u->lo, u->hi); /* of the rest messages may be on the way */
-        move(x, u->buf, &r, false);
+        if (x->plan->buf[u->buf].seen && u->mode == USE_R) space_move(x, u, false); /* of the rest messages may be on the way */
     }
 }
 
 void space_item(struct exec *x, const struct item *it) {
     const struct task *t = &x->plan->task[it->task];
     const struct kernel *k = &x->client.kernel[t->kind];
+    i32 b0, b1;
+    space_rows_in(x, it->task);
     if (x->space->on_host[it->task]) {
         copy_uses(x, t, false);
         gpu_sync();
@@ -357,6 +323,7 @@ void space_item(struct exec *x, const struct item *it) {
             .task = t, .mem = x->mem[0], .host = x->mem[0], .alone = x->alone, .lo = t->lo, .hi = t->hi};
         k->run(x->client.self, &c);
         copy_uses(x, t, true);
+        space_rows_out(x, it->task);
         return;
     }
     for (u32 i = 0; i < it->run; i++) { /* `blocks` kernels have no cache to keep warm here */
@@ -364,6 +331,7 @@ void space_item(struct exec *x, const struct item *it) {
         const struct kernel_call c = {.task = own,
                                       .mem = x->space->mem,
                                       .host = x->mem[0],
+                                      .row0 = plan_rows_of(x->plan, own, &b0, &b1) ? space_row0(x->space, b0) : 0,
                                       .on_device = true,
                                       .alone = x->alone,
                                       .lo = own->lo,
@@ -371,6 +339,7 @@ void space_item(struct exec *x, const struct item *it) {
         show(x, own);
         k->run(x->client.self, &c);
     }
+    space_rows_out(x, it->task);
 }
 
 void space_start(struct exec *x, u32 queue, u32 item) {
@@ -393,8 +362,7 @@ static struct gpu_place enter_agent(struct exec *x, const struct link *l) {
 }
 
 static void move_message(struct exec *x, const struct plan_message *m, bool to_device) {
-    const struct range r = range_of(&x->plan->buf[m->buf], m->t0, m->t1, m->lo, m->hi);
-    if (x->space->mem[m->buf]) move(x, m->buf, &r, to_device);
+    space_move(x, &(struct use){.buf = m->buf, .t0 = m->t0, .t1 = m->t1, .lo = m->lo, .hi = m->hi}, to_device);
 }
 
 err space_send(struct exec *x, const struct link *l) {

@@ -5,12 +5,16 @@
  *
  * Tasks that the client lets run on the device work on the heap.  A task that runs on the host gets what it reads, and what it
  * writes is put back behind it; so are messages.  Buffers that only tasks of one side use are never copied.  Between steps the
- * host has lent buffers (inputs, weights, state) after exec_bring; the next step takes them again. */
+ * host has lent buffers (inputs, weights, state) after exec_bring; the next step takes them again.
+ *
+ * The heap has places for the rows that are there at a time (plan/rows.h): of a rank its own rows, and of a plan with passes
+ * those of a pass.  Then inputs are put in front of a pass, and what the host may read of its rows is got behind it. */
 #ifndef STRETTO_EXEC_SPACE_H
 #define STRETTO_EXEC_SPACE_H
 
 #include "exec/bound.h"
 #include "gpu/gpu.h"
+#include "plan/rows.h"
 
 enum { COPY_RING = 256 };
 struct space {
@@ -19,6 +23,7 @@ struct space {
     bool *on_host;                 /* [ntask] the task runs on the host */
     bool *both;                    /* [nbuf] tasks of both sides use the buffer, or messages carry it */
     bool *written;                 /* [nbuf] a task of this rank writes it */
+    struct row_map rows;           /* where rows of the batch lie in buffers with by_row */
     bool *fresh;                   /* [nbuf] lent buffers: the host's copy is the newer one */
     const struct plan_range *used; /* [nbuf] */
     u32 **mark, **begin; /* [nqueue][items] marks after and before each item: for queues that wait for it, and for its time */
@@ -57,6 +62,17 @@ void space_wait(struct exec *x, const struct item *it);
 void space_start(struct exec *x, u32 queue, u32 item); /* the next thing given to the lane is this item */
 void space_item(struct exec *x, const struct item *it);
 void space_done(struct exec *x, u32 queue, u32 item, u32 n); /* n items from `item` on were given to the lane */
+
+/* move.c, on the lane of the calling thread.  A range of a buffer that lies on both sides, of one run of rows; all of a buffer
+ * that this rank uses; where rows take the places of others: the inputs of those that begin with this task, and what the host
+ * may read of those that end with it. */
+void space_move(const struct exec *x, const struct use *u, bool to_device);
+void space_move_all(const struct exec *x, u32 buf, bool to_device);
+void space_rows_in(const struct exec *x, u32 task);
+void space_rows_out(const struct exec *x, u32 task);
+static inline i32 space_row0(const struct space *s, i32 row) {
+    return s->rows.again ? s->rows.run[s->rows.of[row]].row0 : s->rows.b0;
+}
 
 /* A range of a message, by the agent: behind the items that precede it. */
 err space_send(struct exec *x, const struct link *l);

@@ -220,6 +220,8 @@ bool gpu_is_lost(const struct gpu_driver *d, i32 index) {
     return is_known(d, index, HUNG) || is_known(d, index, FAILED) || is_known(d, index, REFUSED);
 }
 
+bool gpu_has_refused(const struct gpu_driver *d, i32 index) { return is_known(d, index, REFUSED); }
+
 i32 gpu_lanes(const struct gpu *g) { return g->lanes; }
 void *gpu_heap(const struct gpu *g) { return g->heap; }
 

@@ -98,6 +98,7 @@ void gpu_close(struct gpu *g); /* NULL is fine */
 /* True if a device of this process has failed since it was opened, or refused the memory that it was last asked for: a run goes
  * on without it.  False for one that has never worked, which is an error of the setup. */
 bool gpu_is_lost(const struct gpu_driver *d, i32 index);
+bool gpu_has_refused(const struct gpu_driver *d, i32 index); /* the memory that it was last asked for */
 i32 gpu_lanes(const struct gpu *g);
 void *gpu_heap(const struct gpu *g); /* address of its first byte; 4096-byte aligned */
 

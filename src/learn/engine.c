@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "gpu/gpu.h"
 #include "model/cell/cell.h"
 #include "step/balance.h"
 
@@ -151,10 +152,17 @@ static err joint_plan(struct engine *e, struct plan_request q) {
     return 0;
 }
 
-static err plans(struct engine *e, const struct resources *r, const struct optim *optim) {
+static err plan_training(const struct engine *e, const struct resources *r, const struct optim *optim, struct plan **out) {
     struct plan_request q = engine_request(e->net, r, e->B, optim);
-    if (optim) TRY(training_plan(&q, r, &e->plan));
-    if (optim && r->heal) plan_update_everywhere(e->plan);
+    q.passes = e->passes;
+    TRY(training_plan(&q, r, out));
+    if (r->heal) plan_update_everywhere(*out);
+    return 0;
+}
+
+static err plan_forward(struct engine *e, const struct resources *r, const struct optim *optim) {
+    struct plan_request q = engine_request(e->net, r, e->B, optim);
+    q.passes = e->passes;
     q.train = false;
     q.grains = 0;
     q.place = NULL;
@@ -222,17 +230,119 @@ static err bind_training(struct engine *e, const struct resources *r) {
     return 0;
 }
 
+static err bind_forward(struct engine *e, const struct resources *r) {
+    if (!e->forward_plan) return 0;
+    TRY(engine_choose_how(e->forward_plan, e->net, r));
+    return step_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, e->joint ? r->comm : NULL, NULL, &e->forward);
+}
+
+/* ------------------------------------------------------------------ passes -------------------------------------------------- */
+
+/* A device that has no memory for all rows of a step takes them in 2, 4, .. passes, up to one for each micro-batch. */
+
+/* What the device of this rank has given so far, if it has memory of its own; false = it has not, or was not opened. */
+static bool device_use(const struct machine *m, struct gpu_use *use, bool *refused) {
+    const struct gpu_driver *driver = gpu_driver_find(m->device[0].kind);
+    *refused = driver && gpu_has_refused(driver, m->device[0].card);
+    return driver && gpu_used(driver, m->device[0].card, use);
+}
+
+/* Binds both steps.  *crowded: the device has no memory left for forecasts beside them, which take as much as `forward`. */
+static err bind_all(struct engine *e, const struct resources *r, bool both, bool *crowded) {
+    struct gpu_use before, after;
+    bool refused;
+    *crowded = false;
+    TRY(bind_training(e, r));
+    if (!both) return 0;
+    const bool known = device_use(r->machine, &before, &refused);
+    TRY(bind_forward(e, r));
+    if (known && device_use(r->machine, &after, &refused))
+        *crowded = after.capacity - after.heap < after.heap - before.heap;
+    return 0;
+}
+
+enum { BOUND, REFUSED, FAILED };
+
+static i32 fate_of(const struct resources *r, err got, bool crowded) {
+    struct gpu_use use;
+    bool refused;
+    device_use(r->machine, &use, &refused);
+    if (got < 0) return got == -E601 && refused ? REFUSED : FAILED;
+    return crowded ? REFUSED : BOUND;
+}
+
+/* The worst that became of a rank.  Keeps the error of this one. */
+static err worst_of_ranks(const struct resources *r, err got, i32 mine, i32 *worst) {
+    const struct err_record why = *err_last();
+    i32 *all;
+    *worst = mine;
+    if (comm_size(r->comm) <= 1) return 0;
+    NEW(all, comm_size(r->comm));
+    const err e = comm_allgather_slow(r->comm, "memory of devices", &mine, sizeof mine, all);
+    for (i32 k = 0; k < comm_size(r->comm) && e >= 0; k++) *worst = imax(*worst, all[k]);
+    mem_free(all);
+    if (e >= 0 && got < 0) err_put(&why);
+    return e;
+}
+
+static err more_passes(struct engine *e, const struct resources *r, bool both) {
+    struct plan *plan = NULL;
+    step_free(e->exec);
+    e->exec = NULL;
+    e->passes = 2 * imax(1, e->passes);
+    TRY(plan_training(e, r, e->store.optim, &plan));
+    const bool same = plan_same_updates(plan, e->plan);
+    plan_free(e->plan);
+    e->plan = plan;
+    if (!same) return FAIL(E1, "a plan of %d passes would update other weights on some ranks", e->passes);
+    if (!both) return 0;
+    step_free(e->forward);
+    plan_free(e->forward_plan);
+    e->forward = NULL;
+    e->forward_plan = NULL;
+    return plan_forward(e, r, e->store.optim);
+}
+
+static void tell_passes(const struct engine *e, const struct resources *r) {
+    i32 most = 0;
+    for (u32 i = 0; i < e->plan->ntask; i++) {
+        const struct task *t = &e->plan->task[i];
+        if (task_walks(t)) most = imax(most, t->box.b1 - t->box.b0);
+    }
+    if (netplan(e->plan)->passes > 1 && comm_rank(r->comm) == 0)
+        event_note(r->events, EVENT_NOTE,
+                   "a device has no memory for its samples of a step of %d: it takes them in %d passes of at most %d; the "
+                   "weights have the same bits",
+                   e->B, netplan(e->plan)->passes, most);
+}
+
+/* both: the forward plan too, else it is bound. */
+static err bind_in_passes(struct engine *e, const struct resources *r, bool both) {
+    for (;;) {
+        bool crowded;
+        i32 worst;
+        const err got = bind_all(e, r, both, &crowded);
+        if (!machine_is_apart(r->ranks ? r->ranks : r->machine)) return got;
+        TRY(worst_of_ranks(r, got, fate_of(r, got, crowded), &worst));
+        const bool fewer = e->passes > 1 && netplan(e->plan)->passes < e->passes; /* more are not possible */
+        const bool last = worst != REFUSED || r->plan_text || fewer || imax(1, e->passes) >= e->plan->ngrain;
+        if (last && got >= 0) tell_passes(e, r);
+        if (last) return got;
+        TRY(more_passes(e, r, both));
+    }
+}
+
+/* ------------------------------------------------------------------ the whole ----------------------------------------------- */
+
 /* Plans and binds; keeps a store that exists. */
 static err prepare(struct engine *e, const struct resources *r, const struct optim *optim) {
     TRY(net_check(e->net));
     TRY(net_runs(e->net, r->kern));
-    TRY(plans(e, r, optim));
+    if (optim) TRY(plan_training(e, r, optim, &e->plan));
+    TRY(plan_forward(e, r, optim));
     TRY(room(e, r));
     if (!e->store.theta) TRY(store_new(e->net, optim, &e->store));
-    if (optim) TRY(bind_training(e, r));
-    if (!e->forward_plan) return 0;
-    TRY(engine_choose_how(e->forward_plan, e->net, r));
-    return step_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, e->joint ? r->comm : NULL, NULL, &e->forward);
+    return optim ? bind_in_passes(e, r, true) : bind_forward(e, r);
 }
 
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
@@ -302,12 +412,13 @@ err engine_rebind(struct engine *e, const struct resources *r, struct plan *plan
     plan_free(e->plan);
     e->exec = NULL;
     e->plan = plan;
-    return bind_training(e, r);
+    return bind_in_passes(e, r, false);
 }
 
 err engine_recut(struct engine *e, const struct resources *r) {
-    const struct plan_request q = engine_request(e->net, r, e->B, e->store.optim);
+    struct plan_request q = engine_request(e->net, r, e->B, e->store.optim);
     struct plan *plan;
+    q.passes = e->passes;
     TRY(plan_make(&q, &plan));
     if (r->heal) plan_update_everywhere(plan);
     if (plan_same_updates(plan, e->plan)) return engine_rebind(e, r, plan);

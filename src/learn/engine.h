@@ -55,6 +55,7 @@ struct engine {
     struct step *exec, *forward;
     struct store store;
     i32 B, forward_B;
+    i32 passes;  /* over the rows of a device in a step (plan_request); 0 = one */
     bool joint;  /* the ranks run `forward` together: each with its layers.  Else each runs it alone */
     bool shares; /* weights and optimiser state are another engine's */
 };

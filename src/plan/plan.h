@@ -64,6 +64,8 @@ struct pbuf {
     bool in_part; /* a rank allots only the range that its tasks use */
     bool seen;    /* the host reads it: the sums that decide about an update */
     bool local;   /* each rank keeps a version of its own: never sent */
+    bool by_row;  /* ranges are rows of the batch: a device may hold some of them at a time (rows.h) */
+    bool read_after; /* by_row: the host may read it between two steps */
     u8 twin;     /* enum twin */
     u32 marks;   /* sparse: the buffer with a byte for each line of it, from `lo` of this one on; PLAN_NO_MARKS = none */
     i32 index;   /* the client's number */

@@ -22,13 +22,21 @@ struct exec_result step_result(void *step, void *const *mem) {
     return r;
 }
 
-static const struct run *run_of(const struct step *s, const struct kernel_call *c) { return c->on_device ? &s->device : &s->run; }
+/* The run for a task; *own: memory for that of a device, where tasks find their rows at different places. */
+static const struct run *run_of(const struct step *s, const struct kernel_call *c, struct run *own) {
+    if (!c->on_device) return &s->run;
+    *own = s->device;
+    own->row0 = c->row0;
+    return own;
+}
 
-static const struct kern *kern_of(const struct step *s, const struct kernel_call *c) { return run_of(s, c)->kern; }
+static const struct kern *kern_of(const struct step *s, const struct kernel_call *c) {
+    return c->on_device ? s->device.kern : s->run.kern;
+}
 
 static struct part part_of(const struct step *s, const struct kernel_call *c) {
     const struct task *t = c->task;
-    const i32 row0 = s->run.row0;
+    const i32 row0 = c->on_device ? c->row0 : s->run.row0;
     const bool parted = netplan(s->plan)->parted.n > 0 && netplan(s->plan)->parted.op == t->op;
     struct part p = {.b0 = t->box.b0 - row0, .b1 = t->box.b1 - row0, .t0 = t->box.t0, .t1 = t->box.t1, .n = 1, .how = t->how};
     p.apart = parted && t->kind == TASK_BWD;
@@ -46,54 +54,60 @@ static struct part part_of(const struct step *s, const struct kernel_call *c) {
 
 static void forward(void *step, const struct kernel_call *c) {
     struct step *s = step;
+    struct run own;
     const struct op *op = &s->net->op[c->task->op];
     if (op_is_chain(op))
         slices_solve(s->slices, c->task, c->alone);
     else if (c->task->split)
-        op->layer->split->fwd(op, run_of(s, c), part_of(s, c));
+        op->layer->split->fwd(op, run_of(s, c, &own), part_of(s, c));
     else if (!s->skip[c->task->op])
-        op->layer->fwd(op, run_of(s, c), part_of(s, c));
+        op->layer->fwd(op, run_of(s, c, &own), part_of(s, c));
 }
 
 static void backward(void *step, const struct kernel_call *c) {
     struct step *s = step;
+    struct run own;
     const struct op *op = &s->net->op[c->task->op];
     if (op_is_chain(op))
         slices_solve(s->slices, c->task, c->alone);
     else if (c->task->split)
-        op->layer->split->bwd(op, run_of(s, c), part_of(s, c));
+        op->layer->split->bwd(op, run_of(s, c, &own), part_of(s, c));
     else
-        op->layer->bwd(op, run_of(s, c), part_of(s, c));
+        op->layer->bwd(op, run_of(s, c, &own), part_of(s, c));
 }
 
 static void weight_gradient(void *step, const struct kernel_call *c) {
     struct step *s = step;
+    struct run own;
     const struct op *op = &s->net->op[c->task->op];
-    op->layer->dw(op, run_of(s, c), part_of(s, c));
+    op->layer->dw(op, run_of(s, c, &own), part_of(s, c));
 }
 
 static void gather(void *step, const struct kernel_call *c) {
     struct step *s = step;
+    struct run own;
     const struct op *op = &s->net->op[c->task->op];
-    op->layer->split->gather(op, run_of(s, c), part_of(s, c));
+    op->layer->split->gather(op, run_of(s, c, &own), part_of(s, c));
 }
 
 static void dgather(void *step, const struct kernel_call *c) {
     struct step *s = step;
+    struct run own;
     const struct op *op = &s->net->op[c->task->op];
-    op->layer->split->dgather(op, run_of(s, c), part_of(s, c));
+    op->layer->split->dgather(op, run_of(s, c, &own), part_of(s, c));
 }
 
 /* A member's share of the steps, as in its uses (task.c). */
 static void input_gradient(void *step, const struct kernel_call *c) {
     struct step *s = step;
+    struct run own;
     const struct op *op = &s->net->op[c->task->op];
     struct part p = part_of(s, c);
     i32 lo, hi;
     task_share(c->task, p.t1 - p.t0, &lo, &hi);
     p.t1 = p.t0 + hi;
     p.t0 += lo;
-    op->layer->split->dx(op, run_of(s, c), p);
+    op->layer->split->dx(op, run_of(s, c, &own), p);
 }
 
 /* The gradient vector of a micro-batch from element `at` on; marks NULL if the plan has no table. */
@@ -190,8 +204,9 @@ static void update(void *step, const struct kernel_call *c) {
 
 static void prepare(void *step, const struct kernel_call *c) {
     struct step *s = step;
+    struct run own;
     const struct op *op = &s->net->op[c->task->op];
-    const struct run *r = run_of(s, c);
+    const struct run *r = run_of(s, c, &own);
     if (op->layer->prep) op->layer->prep(op, s->net, r->kern, r->theta, (f32 *)(uintptr_t)r->derived);
 }
 

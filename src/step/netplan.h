@@ -8,6 +8,7 @@
  * tree, so the bits of a step do not depend on the number of workers.
  *
  * team    (plan.h) FWD or BWD tasks over the same rows, for batches too small to be cut: a member computes some hidden units
+ * pass    some rows of a device, forward and backward before its next ones (plan/rows.h), where its memory holds no more
  * chunk   a FWD or BWD task over some of the steps (layer.steps).  Chunks of an op keep their order, and two consecutive ops may
  *         be at different chunks at the same time (wave.c).
  * split   (split.c) where members of a team are of several ranks, FWD and BWD tasks of one step each; their units are messages
@@ -92,6 +93,7 @@ struct netplan {
     bool train;
     bool whole;                 /* plan_update_everywhere was called (--heal) */
     i32 slices;                 /* time slices per sequence; 0 = rows are whole sequences */
+    i32 passes;                 /* of the device that takes its rows in most; 0 = the cuts order tasks themselves */
     struct chain_course course; /* how rounds over slices run */
     i32 forgets;                /* plan_request.forgets */
     struct plan_turns turns;
@@ -128,6 +130,8 @@ struct plan_request {
     const char *place;          /* method of place/methods.def that places a pipeline's layers and micro-batches: "heft",
                                  * "random:7"; NULL = stages of consecutive layers */
     const struct plan *serial;  /* set by plan_make where there is a `place`: the plan whose costs the method takes */
+    i32 passes;                 /* parts of the rows of a device that run one after another, each forward and backward, so that
+                                 * it needs room for one of them (plan/rows.h); 0 = one.  No effect on bits */
     i32 slices;                 /* time slices per sequence, as in the net's rows; 0 = none */
     bool any_slices;            /* ignore the number of slices in `parallel` */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */

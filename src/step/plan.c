@@ -168,6 +168,7 @@ static err holds(struct planner *p, const struct plan_request *q, const struct p
     TRY(plan_memory(g, q->machine, &m));
     const i32 d = m.over;
     if (d < 0 || !last.s->counted) return 0; /* the engine rejects serial runs that are too large */
+    if (machine_is_apart(q->machine)) return 0; /* and asks devices themselves, which may take the rows in passes */
     TRY(roomier(p, q, &fit, &found));
     cut_name(&last, netplan(g)->slices, part);
     product_name(&fit, netplan(g)->slices, by);

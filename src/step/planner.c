@@ -67,7 +67,24 @@ err planner_init(struct planner *p, const struct plan_request *q) {
 }
 
 static struct pbuf rows_of(const struct buf *f, i32 index, i32 B) {
-    return (struct pbuf){.index = index, .home = HOME_WRITER, .repeat = f->T, .extent = B, .bytes = buf_floats(f, B) * 4};
+    struct pbuf rows = {.index = index, .home = HOME_WRITER, .repeat = f->T, .extent = B, .by_row = true};
+    rows.bytes = buf_floats(f, B) * 4;
+    return rows;
+}
+
+/* May the host read a buffer of the net between two steps?  A final state, and of a forward step what a loss reads, or no op. */
+static bool is_read_after(const struct planner *p, i32 buf) {
+    const struct net *n = p->net;
+    bool read = false;
+    for (i32 l = 0; l < n->nop; l++) {
+        const struct op *op = &n->op[l];
+        if (op->end == buf) return true;
+        for (i32 i = 0; i < op->layer->nin; i++) {
+            if (op->spec.in[i] == buf && op_is_loss(op)) return !p->q->train;
+            read = read || op->spec.in[i] == buf;
+        }
+    }
+    return !p->q->train && !read;
 }
 
 /* What members of a split op exchange: a panel of a step is a repeat of its own.  Each rank gathers the outputs for itself. */
@@ -96,6 +113,7 @@ static err net_buffers(struct planner *p) {
         struct pbuf act = rows_of(&n->buf[i], i, B);
         act.kind = n->buf[i].input ? PBUF_INPUT : PBUF_ACT;
         act.lent = n->buf[i].input;
+        act.read_after = !act.lent && is_read_after(p, i);
         TRY(build_buffer(b, act, &p->at->act[i]));
     }
     for (i32 i = 0; i < n->nbuf; i++) {
@@ -106,7 +124,8 @@ static err net_buffers(struct planner *p) {
     }
     for (i32 l = 0; l < n->nop; l++) {
         const struct op *op = &n->op[l];
-        struct pbuf own = {.kind = PBUF_SAVED, .index = l, .home = HOME_WRITER, .extent = B, .local = planner_splits(p, l)};
+        struct pbuf own = {.kind = PBUF_SAVED, .index = l, .home = HOME_WRITER, .extent = B, .by_row = true};
+        own.local = planner_splits(p, l);
         own.bytes = op_saved_floats(op, n, rows_all(B)) * 4;
         TRY(build_buffer(b, own, &p->at->saved[l]));
         own.kind = PBUF_SCRATCH;
@@ -267,6 +286,7 @@ static void part(struct planner *p) {
     struct plan *g = p->plan;
     i32 l = 0;
     if (!parts_fit(&p->product) || p->machine->nrank < 2 || p->sliced || !netplan(g)->train) return;
+    if (machine_is_apart(p->machine)) return; /* the bounds of updates must not follow from the number of passes */
     while (l < p->net->nop && !op_has_backward(p->net, &p->net->op[l])) l++;
     const struct op *op = &p->net->op[l];
     if (l == p->net->nop || !op->layer->dw || op->spec.cell >= CELL_NKIND || op->spec.share >= 0) return;
@@ -336,114 +356,6 @@ void planner_drop(struct planner *p) {
     p->plan = NULL;
 }
 
-/* Copies of weights, largest first, each to the device with the least to copy so far: the order in `op`, the number of them. */
-static i32 prepared_by(const struct planner *p, i32 op[NET_OPS], u32 device[NET_OPS]) {
-    i64 load[MACHINE_DEVICES] = {0};
-    bool done[NET_OPS] = {0};
-    for (i32 n = 0;; n++) {
-        i32 best = -1, least = -1;
-        for (i32 l = 0; l < p->net->nop; l++)
-            if (!done[l] && p->net->op[l].nderived > 0 && (best < 0 || p->net->op[l].nderived > p->net->op[best].nderived))
-                best = l;
-        if (best < 0) return n;
-        for (i32 i = 0; i < p->nsharer; i++)
-            if (planner_in_stage(p, i, planner_stage(p, best)) && (least < 0 || load[i] < load[least])) least = i;
-        done[best] = true;
-        load[least] += p->net->op[best].nderived;
-        op[n] = best;
-        device[n] = p->sharer[least];
-    }
-}
-
-/* Copies the weights of op l, or of all ops if l < 0. */
-static err prepare(struct planner *p, i32 l) {
-    i32 op[NET_OPS];
-    u32 device[NET_OPS];
-    const i32 n = prepared_by(p, op, device);
-    for (i32 k = 0; k < n; k++)
-        if (l < 0 || op[k] == l) TRY(planner_task(p, (struct task){.kind = TASK_PREP, .device = device[k], .op = (u16)op[k]}));
-    return 0;
-}
-
-/* A team has at most one member per panel of units. Pieces of time slices share a chain. */
-err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j) {
-    const struct op *op = &p->net->op[t.op];
-    const i32 members = p->team.n > 1 && !p->split ? imin(p->team.n, op_panels(op)) : 1;
-    if (planner_splits(p, t.op)) return split_op(p, t, c, j);
-    t.box.b0 = c->box.b0;
-    t.box.b1 = c->box.b1;
-    if (op_is_chain(op)) {
-        t.member = (u16)(c - p->piece);
-        t.members = (u16)p->npiece;
-        t.device = p->device[c->at];
-        return planner_task(p, t);
-    }
-    t.members = (u16)members;
-    for (i32 k = 0; k < members; k++) {
-        t.member = (u16)k;
-        t.device = planner_device(p, c, k, j);
-        TRY(planner_task(p, t));
-    }
-    return 0;
-}
-
-err planner_whole(struct planner *p, enum task_kind kind, const struct piece *c, i32 l) {
-    if (kind == TASK_BWD && !op_has_backward(p->net, &p->net->op[l])) return 0;
-    return planner_op(p, (struct task){.kind = (u8)kind, .op = (u16)l}, c, 0);
-}
-
-/* The last device of a group zeroes gradients: it is idle while the first one runs the head and the loss. */
-err planner_zero(struct planner *p, const struct piece *c) {
-    if (p->split) return split_zero(p, c, 0, p->net->nop, 0);
-    const u32 device = planner_member(p, c, planner_group(p) - 1);
-    return planner_task(p, (struct task){.kind = TASK_ZERO, .device = device, .box = c->box});
-}
-
-static err parts_early(struct planner *p) {
-    const i32 l = netplan(p->plan)->parted.op;
-    for (i32 k = 0; k < netplan(p->plan)->parted.n; k++) {
-        for (i32 i = 0; i < p->npiece; i++) {
-            const struct piece *c = &p->piece[i];
-            const struct task t = {.kind = TASK_DW, .op = (u16)l, .device = p->device[c->at], .box = c->box, .node_a = k};
-            TRY(planner_task(p, t));
-        }
-        TRY(planner_merge_early(p, ALL_STAGES, planner_part(p, k), planner_part(p, k + 1)));
-    }
-    return 0;
-}
-
-/* The gradient of an op is summed and sent while the devices compute the next op. */
-static err op_early(struct planner *p, i32 l) {
-    const struct op *op = &p->net->op[l];
-    if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == l) return parts_early(p);
-    return planner_merge_early(p, ALL_STAGES, op->theta0, op->theta0 + op->ntheta);
-}
-
-/* All pieces run an op before any runs the next one: time slices meet in every recurrent op, and ranks send early.  Weights of
- * a layer are copied when it is its turn: those that other ranks updated may still be under way (exec/async_gather.c). */
-static err op_by_op(struct planner *p) {
-    for (i32 l = 0; l < p->net->nop; l++) {
-        if (p->early) TRY(prepare(p, l));
-        for (i32 i = 0; i < p->npiece; i++) TRY(planner_whole(p, TASK_FWD, &p->piece[i], l));
-    }
-    for (i32 i = 0; p->q->train && i < p->npiece; i++) TRY(planner_zero(p, &p->piece[i]));
-    for (i32 l = p->net->nop - 1; p->q->train && l >= 0; l--) {
-        for (i32 i = 0; i < p->npiece; i++) TRY(planner_whole(p, TASK_BWD, &p->piece[i], l));
-        if (p->early && op_has_backward(p->net, &p->net->op[l])) TRY(op_early(p, l));
-    }
-    return 0;
-}
-
-static err piece_by_piece(struct planner *p) {
-    for (i32 i = 0; i < p->npiece; i++)
-        for (i32 l = 0; l < p->net->nop; l++) TRY(planner_whole(p, TASK_FWD, &p->piece[i], l));
-    for (i32 i = 0; p->q->train && i < p->npiece; i++) {
-        TRY(planner_zero(p, &p->piece[i]));
-        for (i32 l = p->net->nop - 1; l >= 0; l--) TRY(planner_whole(p, TASK_BWD, &p->piece[i], l));
-    }
-    return 0;
-}
-
 /* Adds updates in the order in which the next step reads the weights. */
 static err update(struct planner *p) {
     i64 lo, hi;
@@ -477,8 +389,8 @@ err planner_build(struct planner *p) {
     TRY(planner_begin(p, ndevice));
     if (p->staged && p->q->place && p->q->train) TRY(placed_find(p));
     planner_buckets(p);
-    if (!p->early) TRY(prepare(p, -1));
-    TRY(order ? order->tasks(p) : p->sliced || p->early ? op_by_op(p) : piece_by_piece(p));
+    if (!p->early) TRY(planner_prepare(p, -1));
+    TRY(order ? order->tasks(p) : p->sliced || p->early ? passes_op_by_op(p) : passes_piece_by_piece(p));
     if (!p->q->train || p->net->ntheta == 0) return 0;
     TRY(planner_merge(p));
     return update(p);

@@ -121,12 +121,16 @@ static inline i32 piece_rank(const struct planner *p, const struct piece *c) {
 /* task.c. Adds a task with its uses; t: kind, device, op, rows, steps (t1 = 0: all), member, nodes and range as the kind
  * needs. Ranges must lie inside the iteration range, rows at bounds of micro-batches: plan_check verifies. */
 err planner_task(struct planner *p, struct task t);
-/* planner.c: the FWD or BWD tasks of an op for a piece, one for each member of a team, or the piece's member of a chain.
+/* piece.c: the FWD or BWD tasks of an op for a piece, one for each member of a team, or the piece's member of a chain.
  * t: kind, op and steps; j: device along the layers. */
 err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j);
 /* Adds all steps of op l for a piece; nothing if a backward pass has nothing to compute. */
 err planner_whole(struct planner *p, enum task_kind kind, const struct piece *c, i32 l);
 err planner_zero(struct planner *p, const struct piece *c);
+err planner_prepare(struct planner *p, i32 l); /* copies the weights of op l, or of all ops if l < 0 */
+/* passes.c. */
+err passes_op_by_op(struct planner *p);
+err passes_piece_by_piece(struct planner *p);
 bool op_is_loss(const struct op *op);
 bool op_has_backward(const struct net *n, const struct op *op); /* it receives a gradient, and its weights or inputs need one */
 

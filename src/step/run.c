@@ -37,12 +37,13 @@ static void own_rows(struct step *s, struct comm *comm) {
     r->whole = p->B;
 }
 
-static i64 room(void *step, const struct pbuf *b) {
+static i64 room(void *step, const struct pbuf *b, i32 places) {
     const struct step *s = step;
-    const struct rows B = {s->run.B, s->run.whole};
+    const struct rows B = {places < 0 ? s->run.B : places, s->run.whole};
     switch (b->kind) {
         case PBUF_ACT:
         case PBUF_DACT:
+        case PBUF_INPUT:
             return buf_floats(&s->net->buf[b->index], B.n) * 4;
         case PBUF_SAVED:
             return op_saved_floats(&s->net->op[b->index], s->net, B) * 4;
@@ -125,11 +126,10 @@ static err bound(void *step, struct exec *x, void *const *mem) {
     return net_sliced(s->net) ? slices_bind(s->plan, &s->run, x, &s->arena, &s->slices) : 0;
 }
 
-static void heap(void *step, void *const *mem) {
+static void heap(void *step, void *const *mem, i32 places) {
     struct step *s = step;
     point(s, &s->device, gpu_kern(), mem);
-    s->device.B = s->run.B;
-    s->device.row0 = s->run.row0;
+    s->device.B = places;
     s->device.whole = s->run.whole;
     s->device.theta = buffer(mem, s->at->theta);
     s->device.derived = buffer(mem, s->at->derived);

@@ -27,6 +27,8 @@ CACHE = os.path.abspath(os.environ.get("STRETTO_CACHE") or os.path.join(BUILD, "
 POCL = os.environ.get("POCL_CACHE_DIR") or os.path.join(CACHE, "pocl")
 TINY = ["--target", "Passengers", "--hidden", "8", "--context", "12", "--horizon", "4", "--steps", "20", "--threads", "1",
         "--quiet"]
+WIDE = ["--target", "Passengers", "--hidden", "48", "--context", "36", "--horizon", "4", "--batch", "64", "--steps", "20", "--threads", "1"]
+SCRATCH = 16 << 10  # KiB that a lane has for partial sums
 LONG = [*TINY[:9], "4000", "--threads", "1", "--quiet", "--checkpoint-every", "0.01s"]
 CLUSTER, MEMORY = 8, 6  # exit status of E831 and of E601
 
@@ -291,6 +293,7 @@ class Resumed(Devices):
 
 
 class Failures(Devices):
+    PASSES = r"a device has no memory for its samples of a step of (\d+): it takes them in (\d+) passes of at most (\d+); the weights have the same bits"
     KINDS = ("launch", "memory", "memory-late", "any", "work", "lost", "hang", "compile", "no-compiler", "no-f64", "bad-binary")
 
     def setUp(self):
@@ -311,9 +314,9 @@ class Failures(Devices):
         finally:
             self.more = {}
 
-    def counts(self, *args):
-        """How often each kind can fail in an undisturbed run."""
-        host, gpu = self.count("none", *args), self.count("none,gpu", *args)  # a GPU is given other kernels
+    def counts(self, *args, suffix=""):
+        """How often each kind can fail in an undisturbed run; suffix: ",device=1", of that device alone."""
+        host, gpu = self.count("none" + suffix, *args), self.count("none,gpu" + suffix, *args)  # a GPU is given other kernels
         return dict(host, work=host["launch"], hang=gpu["launch"], lost=host["any"])
 
     def count(self, fault, *args):
@@ -370,7 +373,7 @@ class Failures(Devices):
 
     def went_on(self, r, device, what, exact=True):
         """A run with a failure has ended well: at most one warning, which names the device that was lost and what took over;
-        the weights are those of whole.model.  True if a device was lost."""
+        the weights are those of whole.model.  True if a device was lost, or refused memory and took the rows in passes."""
         lost = [line for line in r.err.splitlines() if " failed at step " in line]
         self.assertLessEqual(len(lost), 1, "%s:\n%s" % (what, r.err))
         self.assertEqual(r.err.count("error["), 0, "%s:\n%s" % (what, r.err))
@@ -387,7 +390,7 @@ class Failures(Devices):
             self.finite("m.model", what)
         steps = [(line["member"], line["step"], line["split"]) for line in self.lines("m.model.run/metrics.jsonl")]
         self.assertEqual(steps, sorted(set(steps)), "%s: metrics.jsonl" % what)
-        return bool(lost)
+        return bool(lost) or bool(re.search(self.PASSES, r.out + r.err))
 
     def lines(self, name):
         return [json.loads(line) for line in self.read(name).decode().splitlines()]
@@ -400,6 +403,7 @@ class Failures(Devices):
 
     def goes_on(self, device, suffixes, options=TINY):
         """A device that fails in the middle of a training, in each way: the run ends as without the failure."""
+        options = [o for o in options if o != "--quiet"]  # says which passes it takes
         args = ["train", AIR, *options, "--device", device, "-o", "m.model", "--checkpoint-every", "0.01s"]
         n = self.counts(*args)
         self.stretto(*args)
@@ -419,6 +423,38 @@ class Failures(Devices):
 
     def test_training_goes_on_without_its_device(self):
         self.goes_on("opencl:0", [""], [*TINY, "--members", "1"])
+
+    def in_passes(self, device, more, fault, fixed):
+        """A device with a quarter of the memory that the rows of a step take: more passes, the same bits."""
+        args = ["train", AIR, *WIDE, *more, "--members", "1", "--device", device, "-o", "m.model"]
+        rows = self.count("none", *args)["room"] - fixed
+        self.stretto(*args)
+        os.rename(self.path("m.model"), self.path("whole.model"))
+        r = self.faulty("room:%d%s" % (fixed + rows // 4, fault), *args)
+        self.assertEqual(r.status, 0, r.err)
+        self.assertNotIn(" failed at step ", r.err)
+        told = re.findall(self.PASSES, r.out + r.err)
+        self.assertTrue(told, r.out + r.err)
+        devices = device.count(":")  # with equal shares
+        self.assertTrue(all(int(n) >= 4 and devices * int(n) * int(most) >= int(all_) for all_, n, most in told), told)
+        self.same_model("whole.model", "m.model", "passes on " + device)
+        self.note(device, "took %s passes" % told[0][1])
+
+    def test_training_takes_passes_where_memory_is_small(self):
+        self.in_passes("opencl:0", [], "", 3 * SCRATCH)  # heaps for training, validation, forecasts
+
+    def test_training_on_two_devices_takes_passes_where_one_is_small(self):
+        self.two_devices()
+        even = ["--rank-shares", "even", "--parallel", "data"]
+        self.in_passes("opencl:0,opencl:1", even, ",device=1", 4 * SCRATCH)  # one more lane, for messages
+
+    def test_training_goes_on_where_memory_is_too_small_for_a_micro_batch(self):
+        args = ["train", AIR, *WIDE, "--members", "1", "--device", "opencl:0", "-o", "m.model"]
+        r = self.faulty("room:%d" % (SCRATCH + 64), *args)
+        self.assertEqual(r.status, 0, r.err)
+        self.assertRegex(r.err, r"(?m)^warning: device opencl:0 .*: the device refused .* MiB in one piece; .*; the run goes on, on the cores")
+        self.train("cpu", "cpu", "--members", "1", options=WIDE)
+        self.same_model("cpu.model", "m.model", "on the cores")
 
     def test_report_goes_on_without_the_device(self):
         """The last launch of a run is one of the report."""

@@ -13,7 +13,7 @@ enum { RIG_STEPS = 4, RIG_RANKS = 4 };
 struct rig {
     const struct net *net;
     const char *machine, *parallel, *optim; /* optim NULL = adam */
-    i32 B, threads, microbatches, grains;
+    i32 B, threads, microbatches, grains, passes;
     bool all_forward, accumulate, unclipped;
     const char *place;
     const char *policy; /* of messages; NULL = overlap */
@@ -43,6 +43,7 @@ static inline err rig_train(struct rig *r) {
     q.all_forward = r->all_forward;
     q.place = r->place;
     q.grains = r->grains;
+    q.passes = r->passes;
     if (!r->plan) TRY(plan_make(&q, &r->plan));
     TRY(pool_new(r->threads, &r->pool));
     TRY(store_new(r->net, o, &r->store));

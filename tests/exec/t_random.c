@@ -1,6 +1,6 @@
 /* t_random.c - products of two and three cuts, nets, batches, ranks and workers, all drawn at random: every product that applies
  * has the bits of the serial plan.  On a device: the bits of the serial plan there, on any number of lanes and ranks, and and
- * losses, norms and weights of the host's kernels to 1e-5.
+ * losses, norms and weights of the host's kernels to 1e-5.  Half of them take the rows of a device in passes.
  *
  * STRETTO_TEST_DRAWS=N draws N products, STRETTO_TEST_DRAW=K only number K, which a failure names. */
 #include "t.h"
@@ -100,6 +100,7 @@ static void draw_rest(struct draw *d, const char *parallel, struct rig *r) {
     r->all_forward = chance(d, 2);
     if (strstr(parallel, "pipeline") && chance(d, 3)) r->place = methods[pick(d, COUNT(methods))];
     if (chance(d, 4)) r->policy = "linear";
+    if (chance(d, 2)) r->passes = 2 + pick(d, 7);
 }
 
 #define MOST_APART 1e-5 /* of a weight after RIG_STEPS steps of sgd; other rules follow the sign of gradients near 0 at first */
@@ -117,6 +118,7 @@ static bool applies(const struct rig *r) {
     q.all_forward = r->all_forward;
     q.place = r->place;
     q.grains = r->grains;
+    q.passes = r->passes;
     const err e = plan_make(&q, &p);
     if (e < 0 && e != -E401) fail_msg("%s: %s", r->parallel, err_last()->text);
     bool split = false;
@@ -168,8 +170,8 @@ static bool one(u32 number, const char *kind) {
     s.grains = r.grains;
     snprintf(name, sizeof name, "STRETTO_TEST_DRAW=%u (%s)", number, what);
     r.draw = s.draw = name;
-    print_message("%s: %s on %s, batch %d, %s%s%s\n", name, parallel, machine, r.B, r.optim, r.place ? ", placed by " : "",
-                  r.place ? r.place : "");
+    print_message("%s: %s on %s, batch %d, %d passes, %s%s%s\n", name, parallel, machine, r.B, r.passes, r.optim,
+                  r.place ? ", placed by " : "", r.place ? r.place : "");
     rig_live(&s);
     if (s.e < 0) fail_msg("serial: %s", s.why.text);
     if (strcmp(kind, "cpu") != 0) close_to_host(&s);

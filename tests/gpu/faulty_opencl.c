@@ -5,6 +5,7 @@
  *     launch:N       the N-th clEnqueueNDRangeKernel fails with CL_OUT_OF_RESOURCES
  *     memory:N       the N-th clCreateBuffer is refused
  *     memory-always  all are
+ *     room:N         the device has N KiB: so much it says, and what exceeds it together is refused
  *     memory-late:N  the N-th read, write or fill of a buffer is refused
  *     any:N          the N-th call of all fails once with CL_OUT_OF_HOST_MEMORY
  *     work:N         from the N-th launch on, events say that the work has ended with an error
@@ -21,7 +22,8 @@
  *     device=K       only device K of the list fails; the calls of others are not counted
  *     gpu            every device says that it is a GPU: deadlines are those of GPUs
  *
- * N counts from 1 (the default).  FAULTY_COUNT=FILE appends how often each kind could have failed, when the process ends.
+ * N counts from 1 (the default).  FAULTY_COUNT=FILE appends how often each kind could have failed, when the process ends, and the
+ * most KiB that a device had at a time.
  *
  * FAULTY_PACE=ITEM,KIB gives devices a speed of their own, whatever else the cores do: behind each launch the device sleeps ITEM
  * nanoseconds for each work item, and the caller of a copy sleeps KIB nanoseconds for each KiB, in which the device may compute.
@@ -44,6 +46,7 @@
 #define CL_CALLS(X)                                                                                                              \
     X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext)         \
     X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateBuffer) X(clReleaseMemObject) X(clCreateProgramWithSource)        \
+    X(clGetMemObjectInfo)                                                                                                        \
     X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramBuildInfo) X(clGetProgramInfo) X(clReleaseProgram)              \
     X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer)                      \
     X(clEnqueueWriteBuffer) X(clEnqueueReadBufferRect) X(clEnqueueWriteBufferRect) X(clEnqueueFillBuffer)                        \
@@ -52,10 +55,10 @@
     X(clEnqueueNativeKernel)
 
 enum fault {
-    NONE, LAUNCH, MEMORY, MEMORY_ALWAYS, MEMORY_LATE, ANY, WORK, LOST, HANG, COMPILE, NO_COMPILER, NO_F64, SMALL_GROUPS,
+    NONE, LAUNCH, MEMORY, MEMORY_ALWAYS, ROOM, MEMORY_LATE, ANY, WORK, LOST, HANG, COMPILE, NO_COMPILER, NO_F64, SMALL_GROUPS,
     SMALL_SHARED, BAD_BINARY
 };
-static const char *const fault_name[] = {"none",        "launch",       "memory",       "memory-always", "memory-late",
+static const char *const fault_name[] = {"none",        "launch",       "memory",       "memory-always", "room", "memory-late",
                                          "any",         "work",         "lost",         "hang",          "compile",
                                          "no-compiler", "no-f64",       "small-groups", "small-shared",  "bad-binary"};
 enum { FAULTS = sizeof fault_name / sizeof *fault_name, MOST = 64 };
@@ -73,6 +76,7 @@ static bool gpu;
 static cl_device_id device[MOST];
 static int devices;
 static _Atomic long calls, launches, buffers, transfers;
+static _Atomic long held[MOST], most_held; /* bytes of buffers of a device; of the fullest one */
 static _Atomic(cl_program) binary[MOST];
 static _Atomic int binaries;
 
@@ -82,7 +86,8 @@ static void report(void) {
     const char *path = getenv("FAULTY_COUNT");
     FILE *f = path ? fopen(path, "a") : NULL;
     if (!f) return;
-    fprintf(f, "launch=%ld memory=%ld memory-late=%ld any=%ld\n", launches, buffers, transfers, calls);
+    fprintf(f, "launch=%ld memory=%ld room=%ld memory-late=%ld any=%ld\n", launches, buffers, (most_held + 1023) >> 10, transfers,
+            calls);
     fclose(f);
 }
 
@@ -197,6 +202,8 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t size, 
     if (what == CL_DEVICE_COMPILER_AVAILABLE && fault == NO_COMPILER && hits(d)) *(cl_bool *)out = CL_FALSE;
     if (what == CL_DEVICE_DOUBLE_FP_CONFIG && fault == NO_F64 && hits(d)) *(cl_device_fp_config *)out = 0;
     if (what == CL_DEVICE_MAX_WORK_GROUP_SIZE && fault == SMALL_GROUPS && hits(d)) *(size_t *)out = 128;
+    if ((what == CL_DEVICE_GLOBAL_MEM_SIZE || what == CL_DEVICE_MAX_MEM_ALLOC_SIZE) && fault == ROOM && hits(d))
+        *(cl_ulong *)out = (cl_ulong)number << 10;
     if (what == CL_DEVICE_LOCAL_MEM_SIZE && fault == SMALL_SHARED && hits(d)) *(cl_ulong *)out = 32 << 10;
     return e;
 }
@@ -223,10 +230,34 @@ EXPORT cl_command_queue clCreateCommandQueue(cl_context c, cl_device_id d, cl_co
     return real.clCreateCommandQueue(c, d, properties, e);
 }
 
+static int index_of(cl_device_id d) {
+    for (int i = 0; i < devices; i++)
+        if (device[i] == d) return i;
+    return MOST - 1;
+}
+
+/* Adds bytes to those of a device; false: they exceed its room. */
+static bool hold(cl_device_id d, long bytes) {
+    const long now = atomic_fetch_add(&held[index_of(d)], bytes) + bytes;
+    if (now > most_held) most_held = now;
+    if (fault != ROOM || bytes <= 0 || !hits(d) || now <= number << 10) return true;
+    atomic_fetch_sub(&held[index_of(d)], bytes);
+    return false;
+}
+
+EXPORT cl_int clReleaseMemObject(cl_mem m) {
+    size_t size = 0;
+    cl_context c = NULL;
+    real.clGetMemObjectInfo(m, CL_MEM_SIZE, sizeof size, &size, NULL);
+    real.clGetMemObjectInfo(m, CL_MEM_CONTEXT, sizeof c, &c, NULL);
+    hold(of_context(c), -(long)size);
+    return real.clReleaseMemObject(m);
+}
+
 EXPORT cl_mem clCreateBuffer(cl_context c, cl_mem_flags flags, size_t size, void *host, cl_int *e) {
     cl_device_id d = of_context(c);
     *e = fails_as(d, MEMORY, &buffers, CL_MEM_OBJECT_ALLOCATION_FAILURE);
-    if (fault == MEMORY_ALWAYS && hits(d)) *e = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    if ((fault == MEMORY_ALWAYS && hits(d)) || (*e == 0 && !hold(d, (long)size))) *e = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     return *e ? NULL : real.clCreateBuffer(c, flags, size, host, e);
 }
 
@@ -296,7 +327,6 @@ EXPORT cl_int clSetKernelArg(cl_kernel k, cl_uint i, size_t size, const void *va
 
 EXPORT cl_int clReleaseContext(cl_context c) { return real.clReleaseContext(c); }
 EXPORT cl_int clReleaseCommandQueue(cl_command_queue q) { return real.clReleaseCommandQueue(q); }
-EXPORT cl_int clReleaseMemObject(cl_mem m) { return real.clReleaseMemObject(m); }
 EXPORT cl_int clReleaseProgram(cl_program p) { return real.clReleaseProgram(p); }
 EXPORT cl_int clReleaseKernel(cl_kernel k) { return real.clReleaseKernel(k); }
 EXPORT cl_int clReleaseEvent(cl_event v) { return real.clReleaseEvent(v); }
