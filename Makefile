@@ -30,7 +30,7 @@
 #   make bench-devices                 training steps on a GPU beside PyTorch: bench/results/devices.md; BENCH="--device opencl --only S1" or --uneven
 #   make oclgrind                      all tests of kernels on an emulator that checks every access: minutes
 #   make soak-devices N=100            failures of devices in the middle of a training: section failures of bench/results/devices.md
-#   make bench-python                  forecasts by 1, 2 and 8 threads of Python
+#   make bench-python                  forecasts by 1, 2 and 8 threads of Python; memory of a training on a frame of 1 GB
 #   make bench-spark-rows              rows of a Spark DataFrame into the trainer: bench/results/spark.md; BENCH="--rows 2000000"
 #   make bench-spark-torch             Spark beside TorchDistributor: bench/results/spark.md; BENCH="--turns 5"
 #   make bench-spark-uneven            busy tasks of Spark on uneven partitions: bench/results/spark.md
@@ -196,6 +196,7 @@ bench-devices: release
 # Forecasts by threads of Python, a minute; BENCH="--turns 9".
 bench-python: release
 	"$$(sh tools/python_venv.sh | tail -n 1)" bench/python/threads.py build/release $(BENCH)
+	"$$(sh tools/python_venv.sh | tail -n 1)" bench/python/memory.py
 
 # Rows of a DataFrame beside a loop of tensors and the CSV file, ten minutes, 5 GB of disk.
 bench-spark-rows: release
