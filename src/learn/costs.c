@@ -353,7 +353,7 @@ static err measure_here(struct measure *m, f64 most) {
         m->effort = &efforts[all - 1];
         TRY(crowd(m));
     }
-    return first && m->to->n > from ? to_wisdom(r, m->to, from) : 0;
+    return comm_agree(r->comm, "costs", first && m->to->n > from ? to_wisdom(r, m->to, from) : 0);
 }
 
 err costs_open(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, f64 most, struct costs *out) {
@@ -365,6 +365,6 @@ err costs_open(const struct net *net, const struct resources *r, i32 B, const st
     err e = measure_here(&m, most);
     pool_free(m.one);
     mem_free(m.machine);
-    TRY(comm_agree(r->comm, "costs", e));
+    TRY(e);
     return comm_size(r->comm) > 1 ? share(r, out) : 0;
 }
