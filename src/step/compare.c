@@ -36,17 +36,20 @@ static err refused(const struct plan_request *q, const struct strategy *s, const
     return 0;
 }
 
+/* The row of a plan that E601 has refused. */
+static err no_room(const char *name, struct str *out) {
+    str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", name, "-", "-", "-", "-", err_last()->text);
+    err_clear();
+    return str_ok(out);
+}
+
 /* The row of a product; one that does not fit into the memory of a device says so. */
 static err applied(const struct plan_request *q, const char *parallel, f64 serial, struct str *out) {
     struct plan_request r = *q;
     struct plan *p;
     r.parallel = parallel;
     err e = plan_make(&r, &p);
-    if (e == -E601) {
-        str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", parallel, "-", "-", "-", "-", err_last()->text);
-        err_clear();
-        return str_ok(out);
-    }
+    if (e == -E601) return no_room(parallel, out);
     TRY(e);
     e = row(p, q->machine, serial, out);
     str_add(out, "\n");
@@ -101,10 +104,12 @@ static err cut_row(const struct plan_request *q, struct planner *scratch, f64 se
         if (why) return 0;
     }
     r.parallel = "time";
-    TRY(plan_make(&r, &p));
+    err e = plan_make(&r, &p);
+    if (e == -E601) return no_room(name, out);
+    TRY(e);
     for (i32 l = 0; l < q->net->nop; l++) T = imax(T, q->net->op[l].T);
     const i32 devices = at_work(p);
-    const err e = row(p, q->machine, serial, out);
+    e = row(p, q->machine, serial, out);
     str_addf(out, "     %d steps, w %d: %d rounds", T, q->forgets, 1 + ceil_div(q->forgets, T));
     if (devices < q->machine->ndevice) str_addf(out, "; %d of %d devices have slices", devices, q->machine->ndevice);
     str_add(out, "\n");

@@ -98,8 +98,10 @@ class Case(unittest.TestCase):
                 return
         self.fail("the program ended without a line with \"%s\":\n%s" % (text, "".join(seen)))
 
-    def same_model(self, a, b, what=""):
-        """Equal in every tensor and in all metadata but the record of the training, the options, and the sum over them."""
+    def same_model(self, a, b, what="", trained=True):
+        """Equal in every tensor and in all metadata but the record of the training, the options, and the sum over them.
+        trained: the network must have learned, since equal initial weights say nothing."""
+        self.assertTrue(not trained or learned(self.path(a) + ".run"), "%s: %s holds the weights of step 0" % (what, a))
         ha, ta = model(self.path(a))
         hb, tb = model(self.path(b))
         self.assertEqual(sorted(ta), sorted(tb), what)
@@ -115,6 +117,16 @@ class Case(unittest.TestCase):
         for i, (x, y) in enumerate(zip(first, second)):
             self.assertEqual(x, y, "%s: line %d of %s and %s" % (what, i + 1, a, b))
         self.assertEqual(len(first), len(second), "%s: lines of %s and %s" % (what, a, b))
+
+
+def learned(run):
+    """Is a validation behind the first step the best of a member?  True where the run has none, or is not there."""
+    path = os.path.join(run, "metrics.jsonl")
+    if not os.path.exists(path):
+        return True
+    with open(path, encoding="utf-8") as f:
+        lines = [line for line in map(json.loads, f) if line.get("split") == "valid"]
+    return not lines or any(line["best"] and line["step"] > 0 for line in lines)
 
 
 def metrics(run):

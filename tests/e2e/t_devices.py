@@ -27,7 +27,7 @@ CACHE = os.path.abspath(os.environ.get("STRETTO_CACHE") or os.path.join(BUILD, "
 POCL = os.environ.get("POCL_CACHE_DIR") or os.path.join(CACHE, "pocl")
 TINY = ["--target", "Passengers", "--hidden", "8", "--context", "12", "--horizon", "4", "--steps", "20", "--threads", "1",
         "--quiet"]
-WIDE = ["--target", "Passengers", "--hidden", "48", "--context", "36", "--horizon", "4", "--batch", "64", "--steps", "20", "--threads", "1"]
+WIDE = ["--base", "none", "--no-guard", "--target", "Passengers", "--hidden", "48", "--context", "36", "--horizon", "4", "--batch", "64", "--steps", "20", "--threads", "1"]
 SCRATCH = 16 << 10  # KiB that a lane has for partial sums
 LONG = [*TINY[:9], "4000", "--threads", "1", "--quiet", "--checkpoint-every", "0.01s"]
 CLUSTER, MEMORY = 8, 6  # exit status of E831 and of E601

@@ -159,7 +159,7 @@ class Heal(Launched):
     def test_one_of_several_that_wait_kills_the_stopped_rank(self):
         """The others find it dying, at the same deadline, and do not take that for a rank which hangs."""
         self.deadline = "2"
-        options = [*TRAIN, "--members", "1", "--layers", "3", "--hidden", "24", "--steps", "400"]
+        options = [*TRAIN, "--members", "1", "--layers", "3", "--hidden", "24", "--steps", "400", "--base", "none", "--no-guard"]
         self.whole(AIR, options)
         for turn in range(e2e.times(2, 8)):
             child = self.begin(4, *options, "--parallel", "pipeline")

@@ -14,7 +14,7 @@ from e2e import AIR, SLOW, Case
 from webhdfs import Standin
 
 MPICH = os.path.exists(os.path.join(os.path.dirname(os.path.realpath(e2e.PROGRAM)), "..", "src", "comm", "stretto-mpi-mpich.so"))
-TRAIN = ["train", AIR, "--target", "Passengers", "--horizon", "12", "--members", "1", "--batch", "40", "--progress", "none", "--threads", "1"]
+TRAIN = ["train", AIR, "--base", "none", "--no-guard", "--target", "Passengers", "--horizon", "12", "--members", "1", "--batch", "40", "--progress", "none", "--threads", "1"]
 SHORT = [*TRAIN, "--steps", "60"]
 LONG = [*TRAIN, "--steps", "8000", "--validate-every", "1000", "--checkpoint-every", "0.2s"]
 

@@ -12,7 +12,7 @@ import unittest
 import e2e
 from e2e import AIR, Case
 
-FAST = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "20"]
+FAST = ["--base", "none", "--no-guard", "--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "20"]
 
 
 def unprivileged():

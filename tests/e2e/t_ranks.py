@@ -18,7 +18,7 @@ import unittest
 import e2e
 from e2e import AIR, Case
 
-SHORT = ["--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "60", "--batch", "40"]
+SHORT = ["--base", "none", "--no-guard", "--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "60", "--batch", "40"]
 LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpiexec.mpich"]}
 
 
@@ -155,7 +155,8 @@ class Ranks(Launched):
         for i in (17, 18, 19, 300):
             lines[i] = lines[i].split(",")[0] + ","
         data = self.write("holes.csv", "\n".join(lines) + "\n")
-        some = ["--target", "height", "--steps", "20", "--hidden", "20", "--gaps", "mask", "--dropout", "0.2", "--no-guard"]
+        some = ["--target", "height", "--steps", "20", "--hidden", "20", "--gaps", "mask", "--dropout", "0.2", "--no-guard",
+                "--base", "none"]
         for k, more in enumerate((["--preset", "day", "--horizon", "24", "--context", "48", "--head", "quantile"],
                                   ["--loss-steps", "all", "--horizon", "3", "--context", "40", "--batch", "9"])):
             self.train("one%d" % k, "--parallel", "serial", data=data, options=[*some, *more])
@@ -281,7 +282,7 @@ class Ranks(Launched):
                 self.train("r%d" % ranks, "--ranks", ranks, "--threads", 1, data=data, options=options)
                 self.same_model("one.model", "r%d.model" % ranks, "%d shops, %d ranks, %s" % (shops, ranks, more))
 
-    UNEVEN = ["--target", "Passengers", "--horizon", "12", "--context", "36", "--hidden", "48", "--members", "1", "--steps", "200",
+    UNEVEN = ["--base", "none", "--no-guard", "--target", "Passengers", "--horizon", "12", "--context", "36", "--hidden", "48", "--members", "1", "--steps", "200",
               "--batch", "64", "--validate-every", "100", "--verbose"]
 
     def slowed(self, text):

@@ -88,7 +88,7 @@ static err choose_eta(struct sgd *s) {
     for (i32 k = 0; k < TRIALS; k++) {
         f = (f64)INFINITY;
         if (best * factor <= most) TRY(try_eta(s, best * factor, n, &f));
-        if (f < low) {
+        if (f < low || (factor < 1 && !isfinite(low))) {
             best *= factor;
             low = f;
             moved = true;
@@ -162,14 +162,32 @@ static void report(const struct descent *d) {
     if (comm_rank(d->s->use->comm) == 0) event_emit(d->s->use->events, &e);
 }
 
+/* Is the objective of a pass far above that of weights 0?  One very long sentence can bring this about. */
+static bool diverged(const struct sgd *s, f64 objective) {
+    return !isfinite(objective) || objective > 1.5 * (f64)s->p->ntoken * log(s->p->L);
+}
+
+/* Begins once more with shorter steps. */
+static err restart(struct descent *d) {
+    struct sgd *s = d->s;
+    const i64 pass = d->o->iterations + 1;
+    if (s->eta0 < 1e-9)
+        return FAIL_AT(E501, NULL, "--trainer lbfgs", "the objective grows without bound in pass %lld with the shortest steps",
+                       (long long)pass);
+    s->eta0 *= 0.25;
+    sgd_reset(s);
+    d->o->iterations = d->o->calm = 0;
+    event_note(s->use->events, EVENT_NOTE, "pass %lld was worse than no weights at all: from the beginning, first step length %g",
+               (long long)pass, s->eta0);
+    return begin_pass(d);
+}
+
 /* The objective of a pass is that of its sentences when each was visited. */
 static err end_pass(struct descent *d) {
     struct crf_course *o = d->o;
     const f64 before = o->objective, now = d->s->nll + sgd_penalty(d->s);
-    if (!isfinite(now))
-        return FAIL(E501, "the objective became infinite in pass %lld: --trainer lbfgs, or a smaller --c",
-                    (long long)o->iterations + 1);
-    o->calm = o->iterations > 0 && before - now < o->r->s->epsilon * fabs(now) ? o->calm + 1 : 0;
+    if (diverged(d->s, now)) return restart(d);
+    o->calm = o->iterations > 0 && fabs(before - now) < o->r->s->epsilon * fabs(now) ? o->calm + 1 : 0;
     o->objective = now;
     o->iterations++;
     report(d);
