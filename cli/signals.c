@@ -18,7 +18,8 @@ static struct timespec request_time;
 /* Signals on which a run ends in order, including a closed terminal and the soft CPU time limit. */
 static const int stops[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGXCPU};
 
-#define TWICE_S 1.0 /* a launcher forwards a Ctrl-C that its ranks have received already */
+#define TWICE_S 1.0   /* a launcher forwards a Ctrl-C that its ranks have received already */
+#define AT_ONCE_S 0.1 /* timeout(1) sends a signal to its command, and then to the group of both */
 
 /* True for a second Ctrl-C of the user. */
 static bool is_second_request(int number) {
@@ -26,7 +27,7 @@ static bool is_second_request(int number) {
     if (!requested || number != SIGINT) return false;
     clock_gettime(CLOCK_MONOTONIC, &now);
     const double since = (double)(now.tv_sec - request_time.tv_sec) + 1e-9 * (double)(now.tv_nsec - request_time.tv_nsec);
-    return !listener->among || since > TWICE_S;
+    return since > (listener->among ? TWICE_S : AT_ONCE_S);
 }
 
 /* Handles one signal at a time; the others are blocked meanwhile. */

@@ -389,9 +389,19 @@ class RunFolder(Case):
                            "-o", "a.model", "--quiet")
         self.until("a.model.run/metrics.jsonl")
         child.send_signal(signal.SIGINT)
+        time.sleep(0.2)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60 * e2e.SLOW)
         self.assertIn(child.returncode, (130, STOPPED))
+
+    def test_two_sigints_at_once_are_one(self):
+        """As `timeout -s INT` sends them: to its command, and to the group."""
+        child = self.start("train", AIR, "--target", "Passengers", "--horizon", "12", "--steps", "100000000", "-o", "a.model", "--quiet")
+        self.until("a.model.run/metrics.jsonl")
+        for _ in range(20):
+            child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60 * e2e.SLOW)
+        self.assertEqual(child.returncode, STOPPED)
 
     def test_files_of_the_command_line_are_those_of_where_it_was_given(self):
         """A plan, a log and a picture named by a relative path; the resume is given in another folder."""
