@@ -115,6 +115,8 @@ class Devices(Case):
 
 
 class Bits(Devices):
+    LEARNS = True
+
     def test_lanes_and_equal_devices_train_the_same_bits(self):
         one = self.train("one", "opencl:0")
         self.train("cpu", "cpu")
@@ -293,6 +295,7 @@ class Resumed(Devices):
 
 
 class Failures(Devices):
+    LEARNS = True
     PASSES = r"a device has no memory for its samples of a step of (\d+): it takes them in (\d+) passes of at most (\d+); the weights have the same bits"
     KINDS = ("launch", "memory", "memory-late", "any", "work", "lost", "hang", "compile", "no-compiler", "no-f64", "bad-binary")
 

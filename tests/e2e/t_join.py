@@ -21,6 +21,8 @@ LONG = [*TRAIN, "--steps", "8000", "--validate-every", "1000", "--checkpoint-eve
 
 @unittest.skipUnless(MPICH and shutil.which("mpiexec.mpich"), "skipped: no mpiexec of MPICH, or no plug-in for it")
 class Join(Case):
+    LEARNS = True
+
     def member(self, number, command, model, *more):
         return self.start("join", "--session", "s", "--member", str(number), "--nodes", "2", *more, "--", *command,
                           "-o", model)

@@ -294,6 +294,7 @@ class Outputs(Case):
             job = self.start("predict", "m.model", "many.csv", "-o", "next.csv")
             while not os.path.exists(self.path("next.csv.tmp")) and job.poll() is None:
                 time.sleep(0.001)
+            time.sleep(0.02)  # the file is known to the handler a moment after it is there
             job.send_signal(number)
             job.wait()
             self.assertFalse(os.path.exists(self.path("next.csv.tmp")))

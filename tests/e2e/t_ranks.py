@@ -53,6 +53,8 @@ class Launched(Case):
 
 
 class Ranks(Launched):
+    LEARNS = True
+
     def test_threads_give_the_model_of_one(self):
         alone = self.train("one", "--threads", "1")
         for ranks, threads in ((2, 1), (3, 1), (4, 2), (8, 1)):
