@@ -250,8 +250,8 @@ static err read_dictionary(struct work *w, const struct page *g, const u8 *p, co
         if (n > (end - p) / 4) return damaged(w, "the dictionary is cut off");
         TRY(read_texts(w, PARQUET_PLAIN, p, end, n));
         const i64 *const at = (const i64 *)(const void *)q->value.p;
-        for (i64 i = 0; i < n; i++)
-            TRY(arrow_keep_word(&w->field->words, (const char *)q->text.p + at[i], at[i + 1] - at[i], false));
+        const char *const text = q->text.p ? (const char *)q->text.p : ""; /* NULL: all words are empty */
+        for (i64 i = 0; i < n; i++) TRY(arrow_keep_word(&w->field->words, text + at[i], at[i + 1] - at[i], false));
         return 0;
     }
     if (n > 8 * (end - p)) return damaged(w, "the dictionary is cut off");
