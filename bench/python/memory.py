@@ -31,7 +31,7 @@ def resident():
 
 
 class Peak(threading.Thread):
-    """Looks every 10 ms until it is told to end."""
+    """Samples the resident memory of the process every 10 ms until `over` is set."""
 
     def __init__(self):
         super().__init__()

@@ -82,9 +82,7 @@ static err in_file(const char *path, err e) {
 /* This host with the multiply-add rate of training, or the machine that --machine describes. */
 static err machine_of(const struct options *o, struct machine *m) {
     if (strcmp(o->machine, "auto") == 0) return this_host(o, m);
-    const char *first = o->machine + strcspn(o->machine, " *"); /* a text begins with a word, as cpu*4 */
-    const size_t word = (size_t)(first - o->machine);
-    const bool named = memchr(o->machine, '.', word) || memchr(o->machine, '/', word);
+    const bool named = strcspn(o->machine, "./") < strcspn(o->machine, " *"); /* a text begins with a word, as cpu*4 */
     if (!file_exists(o->machine) && named && !strchr(o->machine, '('))
         return FAIL_AT(E103, "--machine", "--machine auto   or   --machine 'host*2(cpu*4)'", "\"%s\": no such file", o->machine);
     if (!file_exists(o->machine)) return machine_parse(o->machine, m);

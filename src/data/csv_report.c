@@ -86,7 +86,7 @@ err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n) {
                        "the text is UTF-16 without a mark at its start that says so");
     if (n >= 4 && !memcmp(head, "PK\3\4", 4)) return fail_zip(c);
     if (is_json(head, n)) return fail_json(c);
-    TRY(first_bytes_check(name, head, n, "a text table"));
+    TRY(first_bytes_check(name, head, n, "a text table", "write the data as CSV"));
     if (even + odd > 0) return FAIL_AT(E202, name, NULL, "this is a binary file, not a text table (zero bytes at the start)");
     if (!memchr(head, '\n', (size_t)n) && memchr(head, '\r', (size_t)n))
         return FAIL_AT(E202, name, "tr '\\r' '\\n' < OLD > NEW", "lines end with carriage returns only (old Mac)");

@@ -34,11 +34,10 @@ static err fail_model(const char *name, const char *want) {
     return FAIL_AT(E202, name, fix, "this is a file of weights, such as a model, not %s", want);
 }
 
-err first_bytes_check(const char *name, const char *head, i64 n, const char *want) {
+err first_bytes_check(const char *name, const char *head, i64 n, const char *want, const char *fix) {
     if (is_safetensors(head, n)) return fail_model(name, want);
     for (size_t i = 0; i < COUNT(formats); i++)
         if (n >= formats[i].n && !memcmp(head, formats[i].magic, (size_t)formats[i].n))
-            return FAIL_AT(E202, name, strcmp(want, "a text table") == 0 ? "write the data as CSV" : "write the data as text",
-                           "this is %s, not %s", formats[i].what, want);
+            return FAIL_AT(E202, name, fix, "this is %s, not %s", formats[i].what, want);
     return 0;
 }

@@ -6,7 +6,8 @@
 
 enum { FIRST_BYTES = 16 }; /* as many tell all of them */
 
-/* E202 where head [n], the first bytes of the file `name`, belong to such a file; want: what it should be ("a text table"). */
-err first_bytes_check(const char *name, const char *head, i64 n, const char *want);
+/* E202 where head [n], the first bytes of the file `name`, belong to such a file; want: what it should be ("a text table"); fix:
+ * the remedy where it is no model ("write the data as CSV"). */
+err first_bytes_check(const char *name, const char *head, i64 n, const char *want, const char *fix);
 
 #endif

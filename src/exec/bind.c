@@ -27,8 +27,7 @@ static char *start(i64 bytes, char *at) { return paged(bytes) ? at + (-(uintptr_
 static void find_used(struct exec *x, struct plan_range *used) {
     const struct plan *p = x->plan;
     for (u32 i = 0; i < p->ntask; i++)
-        for (u32 k = p->task[i].use0; k < p->task[i].use0 + p->task[i].nuse && exec_is_ours(x, &p->task[i]); k++)
-            plan_range_add(&used[p->use[k].buf], p->use[k].lo, p->use[k].hi);
+        if (exec_is_ours(x, &p->task[i])) plan_add_uses(p, &p->task[i], used);
     for (u32 i = 0; i < x->nmessage; i++)
         if (x->message[i].to == comm_rank(x->comm)) plan_range_add(&used[x->message[i].buf], x->message[i].lo, x->message[i].hi);
     for (u32 i = 0; i < p->nbuf; i++) {

@@ -262,7 +262,7 @@ static void summarise(struct edge_set *s) {
 static err read_text(struct reading *r) {
     const char *first = r->bytes;
     i64 lines;
-    TRY(first_bytes_check(r->text.name, r->bytes, r->size, "a list of edges"));
+    TRY(first_bytes_check(r->text.name, r->bytes, r->size, "a list of edges", "write the data as text"));
     r->bytes[r->size] = '\n';
     r->text.columns = edge_columns(&first, r->bytes + r->size, &lines);
     if (r->text.columns != 3) r->text.columns = 2; /* the parser refuses lines with more, or with one word */
@@ -277,7 +277,7 @@ static err read_text(struct reading *r) {
 static err read_list(const char *path, struct edge_set *s) {
     struct reading r = {.text.name = path};
     err e = load(&r, path);
-    if (e >= 0) e = first_bytes_check(path, r.bytes, r.size, "a list of nodes");
+    if (e >= 0) e = first_bytes_check(path, r.bytes, r.size, "a list of nodes", "write the data as text");
     const char *p = r.bytes, *const end = e < 0 ? p : p + r.size;
     if (e >= 0) r.bytes[r.size] = '\n';
     for (i64 n, line = 1; e >= 0 && p < end; line++) {

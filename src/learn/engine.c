@@ -241,22 +241,25 @@ static err bind_forward(struct engine *e, const struct resources *r) {
 /* A device that has no memory for all rows of a step takes them in 2, 4, .. passes, up to one for each micro-batch. */
 
 /* What the device of this rank has given so far, if it has memory of its own; false = it has not, or was not opened. */
-static bool device_use(const struct machine *m, struct gpu_use *use, bool *refused) {
+static bool device_use(const struct machine *m, struct gpu_use *use) {
     const struct gpu_driver *driver = gpu_driver_find(m->device[0].kind);
-    *refused = driver && gpu_has_refused(driver, m->device[0].card);
     return driver && gpu_used(driver, m->device[0].card, use);
+}
+
+static bool device_refused(const struct machine *m) {
+    const struct gpu_driver *driver = gpu_driver_find(m->device[0].kind);
+    return driver && gpu_has_refused(driver, m->device[0].card);
 }
 
 /* Binds both steps.  *crowded: the device has no memory left for forecasts beside them, which take as much as `forward`. */
 static err bind_all(struct engine *e, const struct resources *r, bool both, bool *crowded) {
     struct gpu_use before, after;
-    bool refused;
     *crowded = false;
     TRY(bind_training(e, r));
     if (!both) return 0;
-    const bool known = device_use(r->machine, &before, &refused);
+    const bool known = device_use(r->machine, &before);
     TRY(bind_forward(e, r));
-    if (known && device_use(r->machine, &after, &refused))
+    if (known && device_use(r->machine, &after))
         *crowded = after.capacity - after.heap < after.heap - before.heap;
     return 0;
 }
@@ -264,10 +267,7 @@ static err bind_all(struct engine *e, const struct resources *r, bool both, bool
 enum { BOUND, REFUSED, FAILED };
 
 static i32 fate_of(const struct resources *r, err got, bool crowded) {
-    struct gpu_use use;
-    bool refused;
-    device_use(r->machine, &use, &refused);
-    if (got < 0) return got == -E601 && refused ? REFUSED : FAILED;
+    if (got < 0) return got == -E601 && device_refused(r->machine) ? REFUSED : FAILED;
     return crowded ? REFUSED : BOUND;
 }
 

@@ -243,7 +243,7 @@ static err load(const char *path, bool items, struct token_set **out) {
     i64 n;
     *out = NULL;
     TRY(zfile_load(path, &text, &n));
-    err e = first_bytes_check(r.file, text, n, "a text of sentences");
+    err e = first_bytes_check(r.file, text, n, "a text of sentences", "write the data as text");
     if (e >= 0) e = dataset_new(&data_tokens, path, sizeof *r.s, &r.s);
     if (e >= 0) e = take_text(&r, text, text + n);
     mem_free(text);

@@ -49,43 +49,26 @@ err plan_group(const struct plan *p, bool by_rank, struct arena *a, struct plan_
     return 0;
 }
 
-/* The ranges that the tasks of a group use: of `n` buffers, whose numbers are in `touched`. */
-struct used {
-    struct plan_range *range; /* [nbuf] of buffers that are not touched: 0 */
-    u32 *touched, n;
-};
-
-static void use_ranges(const struct plan *p, const struct plan_groups *by, i32 group, struct used *u) {
-    for (u32 i = by->first[group]; i < by->first[group + 1]; i++) {
-        const struct task *t = &p->task[by->task[i]];
-        for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
-            const struct use *use = &p->use[k];
-            if (u->range[use->buf].hi == 0 && use->hi > 0) u->touched[u->n++] = use->buf;
-            plan_range_add(&u->range[use->buf], use->lo, use->hi);
-        }
-    }
-}
-
-/* Their bytes; none is touched after it. */
-static i64 take_bytes(const struct plan *p, struct used *u) {
+/* Bytes of the ranges of a task's buffers, of each that is not empty; leaves them empty. */
+static i64 take_bytes(const struct plan *p, const struct task *t, struct plan_range *range) {
     i64 sum = 0;
-    for (; u->n > 0; u->n--) {
-        const u32 b = u->touched[u->n - 1];
-        sum += (i64)pbuf_bytes(&p->buf[b], u->range[b].lo, u->range[b].hi);
-        u->range[b] = (struct plan_range){0};
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+        struct plan_range *r = &range[p->use[k].buf];
+        if (r->hi > r->lo) sum += (i64)pbuf_bytes(&p->buf[p->use[k].buf], r->lo, r->hi);
+        *r = (struct plan_range){0};
     }
     return sum;
 }
 
 static err group_bytes(const struct plan *p, struct arena *a, i64 *bytes) {
     struct plan_groups by;
-    struct used u = {0};
+    struct plan_range *range;
     TRY(plan_group(p, false, a, &by));
-    ARENA_NEW(a, u.range, p->nbuf + 1);
-    ARENA_NEW(a, u.touched, p->nbuf + 1);
+    ARENA_NEW(a, range, p->nbuf + 1);
     for (i32 d = 0; d < p->ndevice; d++) {
-        use_ranges(p, &by, d, &u);
-        bytes[d] = take_bytes(p, &u);
+        bytes[d] = 0;
+        for (u32 i = by.first[d]; i < by.first[d + 1]; i++) plan_add_uses(p, &p->task[by.task[i]], range);
+        for (u32 i = by.first[d]; i < by.first[d + 1]; i++) bytes[d] += take_bytes(p, &p->task[by.task[i]], range);
     }
     return 0;
 }

@@ -159,6 +159,11 @@ struct plan_span {
 };
 f64 plan_schedule(const struct plan *p, struct plan_span *span);
 
+/* Adds what a task uses to the ranges of buffers, range [nbuf]. */
+static inline void plan_add_uses(const struct plan *p, const struct task *t, struct plan_range *range) {
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) plan_range_add(&range[p->use[k].buf], p->use[k].lo, p->use[k].hi);
+}
+
 /* Tasks by device, or by rank: those of group g are task[first[g]] .. task[first[g + 1] - 1], in the order of the plan. */
 struct plan_groups {
     u32 *first, *task; /* [groups + 1], [ntask], in the arena of the caller */

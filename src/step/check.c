@@ -104,42 +104,38 @@ static bool is_split(const struct plan *p, const struct task *t) {
     return some && netplan(p)->at.units[t->op] != PBUF_NONE;
 }
 
-/* The first split task of each op over each grain: a team. */
-struct firsts {
-    u32 *task; /* [nop][ngrain] */
-};
-
 /* The grains that a task's rows touch, of those that there are. */
 static void grains_of(const struct plan *p, const struct task *t, i32 *g0, i32 *g1) {
     *g0 = imax(0, t->box.b0 / p->grain);
     *g1 = imin(p->ngrain, ceil_div(t->box.b1, p->grain));
 }
 
-static bool find_firsts(const struct plan *p, const struct net *n, struct arena *a, struct firsts *out) {
+/* The first split task of each op over each grain, a team: [nop][ngrain]; NULL without memory. */
+static u32 *find_firsts(const struct plan *p, const struct net *n, struct arena *a) {
     i32 g0, g1;
-    out->task = arena_new(a, ((size_t)n->nop * (size_t)p->ngrain + 1) * sizeof *out->task);
-    for (u32 i = p->ntask; out->task && i-- > 0;) {
+    u32 *firsts = arena_new(a, ((size_t)n->nop * (size_t)p->ngrain + 1) * sizeof *firsts);
+    for (u32 i = p->ntask; firsts && i-- > 0;) {
         const struct task *t = &p->task[i];
         if (!t->split || t->op >= n->nop) continue;
         grains_of(p, t, &g0, &g1);
-        for (i32 g = g0; g < g1; g++) out->task[t->op * p->ngrain + g] = i;
+        for (i32 g = g0; g < g1; g++) firsts[t->op * p->ngrain + g] = i;
     }
-    return out->task != NULL;
+    return firsts;
 }
 
 /* True if the members are on the devices of this op's first split task over these rows. */
-static bool same_places(const struct plan *p, const struct firsts *firsts, const struct task *t) {
+static bool same_places(const struct plan *p, const u32 *firsts, const struct task *t) {
     i32 g0, g1;
     grains_of(p, t, &g0, &g1);
     u32 at = (u32)(t - p->task);
-    for (i32 g = g0; g < g1; g++) at = at < firsts->task[t->op * p->ngrain + g] ? at : firsts->task[t->op * p->ngrain + g];
+    for (i32 g = g0; g < g1; g++) at = (u32)lmin(at, firsts[t->op * p->ngrain + g]);
     const struct task *first = &p->task[at];
     bool same = first->members == t->members && first->box.b0 <= t->box.b0 && first->box.b1 >= t->box.b1;
     for (u32 k = 0; k < t->members && same; k++) same = first[k].device == t[k].device;
     return same;
 }
 
-static const char *split_team(const struct plan *p, const struct net *n, const struct firsts *firsts, u32 i) {
+static const char *split_team(const struct plan *p, const struct net *n, const u32 *firsts, u32 i) {
     const struct task *t = &p->task[i];
     const bool gathers = t->kind == TASK_GATHER || t->kind == TASK_DGATHER;
     const bool one_step = t->box.t1 == t->box.t0 + 1, all = t->box.t0 == 0 && t->box.t1 == n->op[t->op].T;
@@ -153,7 +149,7 @@ static const char *split_team(const struct plan *p, const struct net *n, const s
 }
 
 /* Describes what is wrong with the team or chain that starts at task i, or with a member without a team; NULL = nothing. */
-static const char *team(const struct plan *p, const struct net *n, const struct firsts *firsts, u32 i) {
+static const char *team(const struct plan *p, const struct net *n, const u32 *firsts, u32 i) {
     const struct task *t = &p->task[i];
     const bool walks = task_walks(t) && t->op < n->nop;
     if (t->op < n->nop && is_split(p, t)) return split_team(p, n, firsts, i);
@@ -336,13 +332,13 @@ const char *plan_check(const struct plan *p, const struct net *n, u32 *task) {
     struct cover *cover = arena_new(&a, (p->ntask + 1) * sizeof *cover);
     f64 *order = arena_new(&a, (p->ntask + 1) * sizeof *order);
     struct pairs pairs;
-    struct firsts firsts;
-    if (!cover || !order || !find_pairs(p->ngrain, &a, &pairs) || !find_firsts(p, n, &a, &firsts)) {
+    const u32 *firsts = find_firsts(p, n, &a);
+    if (!cover || !order || !find_pairs(p->ngrain, &a, &pairs) || !firsts) {
         arena_free(&a);
         return "there is not enough memory to check the plan";
     }
     for (u32 i = 0; i < p->ntask && !bad; i++) {
-        bad = team(p, n, &firsts, i);
+        bad = team(p, n, firsts, i);
         if (!bad && !classify(p, n, &pairs, &p->task[i], &cover[i]))
             bad = "a range is outside the step, empty, or not cut at a grain";
         cover[i].task = i;

@@ -305,22 +305,20 @@ static i64 read_bytes(const struct net *n, const u64 ops[OP_WORDS], i64 lo, i64 
  * steps (exec/async_gather.c).  Between hosts messages go meanwhile. */
 static f64 fetch_seconds(const struct plan *p, const struct net *n, const struct costs *c) {
     u64 ops[MACHINE_THREADS][OP_WORDS] = {0};
-    f64 most = 0;
+    f64 of_rank[MACHINE_THREADS] = {0}, most = 0;
     if (!c || p->nrank < 2 || c->ranks < p->nrank || p->nrank > MACHINE_THREADS) return 0;
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
         if (task_walks(t) || t->kind == TASK_PREP) ops[p->place[t->device].rank][t->op / 64] |= (u64)1 << t->op % 64;
     }
-    for (i32 r = 0; r < p->nrank; r++) {
-        f64 s = 0;
-        for (u32 i = 0; i < p->ntask; i++) {
-            const struct task *t = &p->task[i];
-            if (t->kind != TASK_UPDATE || t->everywhere || p->place[t->device].rank == r) continue;
-            const i64 bytes = read_bytes(n, ops[r], t->lo, t->hi);
-            if (bytes > 0) s += (f64)bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        for (i32 r = 0; t->kind == TASK_UPDATE && !t->everywhere && r < p->nrank; r++) {
+            const i64 bytes = p->place[t->device].rank == r ? 0 : read_bytes(n, ops[r], t->lo, t->hi);
+            if (bytes > 0) of_rank[r] += (f64)bytes / (p->link_gbytes * 1e9) + p->link_us * 1e-6;
         }
-        most = dmax(most, s);
     }
+    for (i32 r = 0; r < p->nrank; r++) most = dmax(most, of_rank[r]);
     return most;
 }
 

@@ -205,14 +205,6 @@ void plan_rank_rows(const struct plan *p, i32 rank, i32 *b0, i32 *b1) {
 
 static bool is_store(u8 kind) { return kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE; }
 
-/* The range of each buffer that these tasks use. */
-static void add_used(const struct plan *g, const u32 *task, u32 n, struct plan_range *used) {
-    for (u32 i = 0; i < n; i++) {
-        const struct task *t = &g->task[task[i]];
-        for (u32 k = t->use0; k < t->use0 + t->nuse; k++) plan_range_add(&used[g->use[k].buf], g->use[k].lo, g->use[k].hi);
-    }
-}
-
 /* Bytes of the buffers that tasks of a rank use, but for inputs and the store.  used: [nbuf] */
 static i64 held_by(const struct plan *g, i32 rank, const struct plan_range *used) {
     i32 b0 = 0, b1 = g->B;
@@ -238,11 +230,11 @@ static err most_held(const struct plan *g, struct arena *a, i64 *most) {
     ARENA_NEW(a, used, g->nbuf + 1);
     ARENA_NEW(a, of_all, g->nbuf + 1);
     for (u32 i = 0; i < g->ntask; i++)
-        if (g->task[i].everywhere) add_used(g, &i, 1, of_all);
+        if (g->task[i].everywhere) plan_add_uses(g, &g->task[i], of_all);
     for (i32 d = 0; d < g->ndevice; d++) busy = imax(busy, g->place[d].rank + 1);
     for (i32 rank = 0; rank < imin(g->nrank, busy + 1); rank++) {
         memcpy(used, of_all, g->nbuf * sizeof *used);
-        add_used(g, by.task + by.first[rank], by.first[rank + 1] - by.first[rank], used);
+        for (u32 i = by.first[rank]; i < by.first[rank + 1]; i++) plan_add_uses(g, &g->task[by.task[i]], used);
         *most = lmax(*most, held_by(g, rank, used));
     }
     return 0;

@@ -3,12 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
 #include "base/pool.h"
 #include "kern/kern.h"
 #include "learn/chunks.h"
 #include "learn/crf/crf.h"
-#include "t.h"
+#include "crf_session.h"
 
 /* ------------------------------------------------------------------ one sentence -------------------------------------------- */
 
@@ -258,29 +257,6 @@ TEST(templates_refuse_columns_that_the_data_lack) {
 }
 
 /* ------------------------------------------------------------------ trainings ----------------------------------------------- */
-
-struct session {
-    stretto_config *c;
-    stretto_data *d;
-    stretto_trainer *t;
-};
-
-static err start(struct session *s, const char *path, const char *const *options) {
-    *s = (struct session){.c = stretto_config_new()};
-    T_OK(stretto_config_set(s->c, "task", "crf"));
-    for (i32 i = 0; options[i]; i += 2) T_OK(stretto_config_set(s->c, options[i], options[i + 1]));
-    TRY(stretto_data_open(s->c, path, &s->d));
-    TRY(stretto_trainer_new(s->c, s->d, &s->t));
-    return stretto_trainer_run(s->t);
-}
-
-static void end(struct session *s) {
-    stretto_trainer_free(s->t);
-    stretto_data_free(s->d);
-    stretto_config_free(s->c);
-}
-
-static const struct crf *model_of(const struct session *s) { return crf_of(stretto_trainer_model(s->t)->m); }
 
 /* Sentences of a small grammar with some noise. */
 static const char *sentences(i32 n) {

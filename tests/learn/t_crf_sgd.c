@@ -2,13 +2,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/api.h"
 #include "base/pool.h"
 #include "base/rng.h"
 #include "kern/kern.h"
 #include "learn/crf/crf.h"
 #include "learn/crf/sgd.h"
-#include "t.h"
+#include "crf_session.h"
 
 static f32 draw(u64 index) { return rng_uniform(5, RNG_TEST, 0, index) * 2 - 1; }
 
@@ -137,29 +136,6 @@ TEST(sparse_steps_and_averages_are_those_of_dense_weights) {
 
 /* ------------------------------------------------------------------ trainings ----------------------------------------------- */
 
-struct session {
-    stretto_config *c;
-    stretto_data *d;
-    stretto_trainer *t;
-};
-
-static void train(struct session *s, const char *path, const char *const *options) {
-    *s = (struct session){.c = stretto_config_new()};
-    T_OK(stretto_config_set(s->c, "task", "crf"));
-    for (i32 i = 0; options[i]; i += 2) T_OK(stretto_config_set(s->c, options[i], options[i + 1]));
-    T_OK(stretto_data_open(s->c, path, &s->d));
-    T_OK(stretto_trainer_new(s->c, s->d, &s->t));
-    T_OK(stretto_trainer_run(s->t));
-}
-
-static void end(struct session *s) {
-    stretto_trainer_free(s->t);
-    stretto_data_free(s->d);
-    stretto_config_free(s->c);
-}
-
-static const struct crf *model_of(const struct session *s) { return crf_of(stretto_trainer_model(s->t)->m); }
-
 /* Sentences of words whose tags depend on the word before, with noise. */
 static const char *sentences(i32 n) {
     struct str text = {0};
@@ -179,11 +155,11 @@ TEST(objective_comes_near_that_of_lbfgs) {
     static const char *const way[][2] = {{"sgd", "50"}, {"asgd", "20"}};
     const char *path = sentences(1200);
     struct session best;
-    train(&best, path, (const char *[]){"threads", "2", "epsilon", "1e-7", NULL});
+    T_OK(start(&best, path, (const char *[]){"threads", "2", "epsilon", "1e-7", NULL}));
     const f64 least = model_of(&best)->objective;
     for (size_t i = 0; i < COUNT(way); i++) {
         struct session s;
-        train(&s, path, (const char *[]){"threads", "2", "trainer", way[i][0], "steps", way[i][1], "epsilon", "0", NULL});
+        T_OK(start(&s, path, (const char *[]){"threads", "2", "trainer", way[i][0], "steps", way[i][1], "epsilon", "0", NULL}));
         const struct crf *f = model_of(&s);
         assert_true(f->objective > least * (1 - 1e-5) && f->objective < least * 1.01);
         assert_int_equal(f->iterations, i ? 20 : 50);
@@ -199,8 +175,8 @@ TEST(weights_have_equal_bits_for_any_threads_and_ranks) {
         struct session first = {0};
         for (size_t i = 0; i < COUNT(count); i++) {
             struct session s;
-            train(i ? &s : &first, path, (const char *[]){"threads", count[i][0], "ranks", count[i][1], "steps", "4", "trainer",
-                                                          k ? "asgd" : "sgd", NULL});
+            T_OK(start(i ? &s : &first, path, (const char *[]){"threads", count[i][0], "ranks", count[i][1], "steps", "4",
+                                                                         "trainer", k ? "asgd" : "sgd", NULL}));
             if (i == 0) continue;
             const struct crf *f = model_of(&s), *g = model_of(&first);
             assert_int_equal(f->nattr, g->nattr);
@@ -218,7 +194,7 @@ TEST(seed_orders_the_sentences) {
     f32 w[3];
     for (i32 k = 0; k < 3; k++) {
         struct session s;
-        train(&s, path, (const char *[]){"threads", "1", "steps", "3", "trainer", "sgd", "seed", k == 1 ? "8" : "7", NULL});
+        T_OK(start(&s, path, (const char *[]){"threads", "1", "steps", "3", "trainer", "sgd", "seed", k == 1 ? "8" : "7", NULL}));
         w[k] = model_of(&s)->w[0];
         end(&s);
     }

@@ -107,6 +107,7 @@ struct descent {
     struct sgd *s;
     struct crf_course *o;
     f64 started;
+    i64 spent; /* sentences of trainings that were begun anew: checkpoints are numbered through */
 };
 
 /* Every rank has all of it. */
@@ -122,6 +123,7 @@ static err list_state(void *self, struct snapshot *to) {
     snapshot_add(to, "sum", DTYPE_F64, &s->sum, 1);
     snapshot_add(to, "averaged", DTYPE_I64, &s->averaged, 1);
     snapshot_add(to, "seen", DTYPE_I64, &s->seen, 1);
+    snapshot_add(to, "spent", DTYPE_I64, &d->spent, 1);
     snapshot_add(to, "at", DTYPE_I64, &s->at, 1);
     snapshot_add(to, "nll", DTYPE_F64, &s->nll, 1);
     snapshot_add(to, "v", DTYPE_F32, s->v, n);
@@ -144,7 +146,7 @@ static err take_state(struct descent *d) {
     const f64 nll = s->nll;
     if (!(s->eta0 > 0 && s->eta0 <= 0.5 / (s->lambda * s->batch) && s->scale > 0 && s->scale <= 1 && s->sum >= 0) ||
         d->o->iterations < 0 || d->o->iterations > UINT32_MAX || d->o->calm < 0 || at < 0 || at >= n || at % s->batch != 0 ||
-        s->averaged < 0 || s->seen < 0)
+        s->averaged < 0 || s->seen < 0 || d->spent < 0)
         return snapshots_unsound(d->o->shots);
     TRY(begin_pass(d));
     s->at = at;
@@ -175,6 +177,7 @@ static err restart(struct descent *d) {
         return FAIL_AT(E501, NULL, "--trainer lbfgs", "the objective grows without bound in pass %lld with the shortest steps",
                        (long long)pass);
     s->eta0 *= 0.25;
+    d->spent += s->seen;
     sgd_reset(s);
     d->o->iterations = d->o->calm = 0;
     event_note(s->use->events, EVENT_NOTE, "pass %lld was worse than no weights at all: from the beginning, first step length %g",
@@ -204,7 +207,7 @@ static err descend(struct descent *d) {
         TRY(begin_pass(d));
     }
     while (o->iterations < o->r->s->iterations && o->calm < 3) {
-        const err e = snapshots_turn(o->shots, d->s->seen + 1, list_state, d, &o->late);
+        const err e = snapshots_turn(o->shots, d->spent + d->s->seen + 1, list_state, d, &o->late);
         if (e != 0) return e;
         if (o->late) break;
         TRY(some_batches(d->s, true));

@@ -10,8 +10,8 @@
  * and lag gets the change of v at batch k times the sum before k.  The rows of the transitions are dense: there v is the weight,
  * and lag its sum.
  *
- * A row adds the tokens of a batch in their order, whoever owns it, and sums over groups go in the order of groups: weights have
- * equal bits on any number of threads and ranks.
+ * Each row of the weights adds the tokens of a batch in their order, whichever worker updates it, and sums over groups are formed
+ * in the order of the groups.  So the weights have equal bits on any number of threads and ranks.
  *
  * Sources: Bottou, Stochastic Gradient Descent Tricks (2012): step eta0 / (1 + lambda eta0 t), eta0 from a sample, the scale; Xu,
  * Towards Optimal One Pass Large Scale Learning with Averaged SGD (arXiv 1107.2490): power 3/4 and lazy averages; Okazaki's

@@ -125,7 +125,7 @@ err templates_load(const char *path, i32 ncolumn, struct templates *out) {
     *out = (struct templates){0};
     if (path && *path) {
         TRY(file_load(path, 1 << 24, &text, &n));
-        const err e = first_bytes_check(path, text, n, "a list of templates");
+        const err e = first_bytes_check(path, text, n, "a list of templates", "write the data as text");
         if (e < 0) mem_free(text);
         TRY(e);
         const char *slash = strrchr(path, '/');

@@ -107,7 +107,7 @@ static err take_file(struct reading *r, struct file_in *f, const struct resource
     const i64 n = lmax(0, lmin(f->size, FIRST_BYTES));
     if (n > 0) TRY(file_read_at(f, 0, head, n));
     if (n >= 4 && zfile_kind(head, 4) != Z_PLAIN) return take_packed(r);
-    TRY(first_bytes_check(input_label(r->path), head, n, "a text of words"));
+    TRY(first_bytes_check(input_label(r->path), head, n, "a text of words", "write the data as text"));
     struct workload work = workload_start("reading", use->events, use->stop);
     work.all = (f64)lmax(1, f->size);
     r->work = &work;
